@@ -2,9 +2,15 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 50, MAX_WAITS = 60000 / WAIT_MS };
+#include "eval/study/lock_holder.h"
+
+enum { WAIT_MS = 50, MINUTE_MS = 60000, TOLD_AFTER_MS = 2000 };
+void (*lk_sql_waiting)(const char *text);
+
+static int patience_ms(const struct lk_sql *s) { return s->wait_ms ? s->wait_ms : MINUTE_MS; }
 
 static enum lk_code failed(const struct lk_sql *s) {
     const char *advice = s->advice ? s->advice : "put a copy back, or remove it to begin anew";
@@ -25,6 +31,17 @@ static enum lk_code failed(const struct lk_sql *s) {
             "%s: byte 18: expected 1, the version that this program writes, got another: the file is damaged "
             "or another's; %s",
             s->name, advice);
+    if (extended == SQLITE_READONLY_DBMOVED)
+        return lk_fail(LK_E_IO,
+                       "%s: the file was moved or removed while it was in use; put it back, then give the "
+                       "command again",
+                       s->name);
+    if (code == SQLITE_BUSY) {
+        char holder[LK_HOLDER_BYTES];
+        lk_lock_holder(sqlite3_db_filename(s->db, "main"), holder);
+        return lk_fail(LK_E_IO, "%s: %s has held it for %g s; let it end, or end it, then give the command again",
+                       s->name, holder, patience_ms(s) / 1e3);
+    }
     return lk_fail(code == SQLITE_FULL    ? LK_E_DISK_FULL
                    : code == SQLITE_NOMEM ? LK_E_NOMEM
                                           : LK_E_IO,
@@ -35,7 +52,13 @@ static enum lk_code failed(const struct lk_sql *s) {
 static int wait_for_lock(void *context, int n_waits) {
     struct lk_sql *s = context;
     s->lockless = errno == ENOLCK;
-    if (s->lockless || n_waits >= MAX_WAITS) return 0;
+    if (s->lockless || n_waits * WAIT_MS >= patience_ms(s)) return 0;
+    if (n_waits == TOLD_AFTER_MS / WAIT_MS && lk_sql_waiting) {
+        char holder[LK_HOLDER_BYTES], text[LK_HOLDER_BYTES + 600];
+        lk_lock_holder(sqlite3_db_filename(s->db, "main"), holder);
+        snprintf(text, sizeof text, "%.500s: %s holds it; waiting up to %d s", s->name, holder, patience_ms(s) / 1000);
+        lk_sql_waiting(text);
+    }
     sqlite3_sleep(WAIT_MS);
     return 1;
 }

@@ -16,7 +16,11 @@ struct lk_sql {
     const char *name;     /* for messages */
     const char *advice;   /* what to do about a damaged file; NULL: a copy back, or begin anew */
     bool lockless;        /* its file system has no locks */
+    int wait_ms;          /* how long another's lock is waited for; 0: a minute */
 };
+
+/* Told once when a lock has been waited for for two seconds; NULL: nobody. */
+extern void (*lk_sql_waiting)(const char *text);
 
 /* The file is made if it is not there, and so is what the statements of `schema` make. After a failure only
  * lk_sql_close. LK_E_IO, LK_E_DISK_FULL, LK_E_NOMEM, as for all that follow. */

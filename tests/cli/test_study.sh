@@ -369,4 +369,17 @@ expect 2 likeness study run two.json -o x --prefer single
 expect 2 likeness study run two.json -o x --shard 4/3
 expect 2 likeness study run two.json -o x --devices gpu
 expect 2 likeness study run two.json
+# A run's folder that somebody moves away while it is in use: said, exit 7, and nothing is made in its place.
+study slow.json '"qwen"' '"White_Male_20s", "Black_Female_30s"'
+sed 's/"num_inference_steps": 2/"num_inference_steps": 20/' slow.json >slower.json
+likeness study run slower.json -o away --threads 1 >stdout 2>stderr & pid=$!
+until likeness study status away 2>/dev/null | grep -q 'running [1-9]'; do kill -0 $pid || fail "the run ended"; done
+pkill -STOP -P $pid && kill -STOP $pid && mv away kept
+pkill -CONT -P $pid && kill -CONT $pid
+got=0
+wait $pid || got=$?
+[ $got = 7 ] && grep -q "moved or removed while it was in use" stderr || { cat stderr; fail "a moved folder: exit code $got"; }
+[ ! -e away ] || fail "a moved folder is made anew"
+mv kept away
+expect 0 likeness study run slower.json -o away --threads 2
 echo "study: all is well"

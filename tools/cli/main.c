@@ -5,6 +5,7 @@
 
 #include "engine/base/isa.h"
 #include "engine/base/log.h"
+#include "eval/study/sql.h"
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/help.h"
@@ -12,6 +13,8 @@
 #include "tools/cli/core/signals.h"
 #include "tools/cli/core/threads.h"
 #include "weights/checkpoint.h"
+
+static void tell_waiting(const char *text) { lk_log(LK_LOG_WARNING, "%s", text); }
 
 static enum lk_code run(const struct cli_arguments *a, bool bare) {
     if (a->version) {
@@ -41,6 +44,7 @@ int main(int argc, char **argv) {
     struct cli_arguments arguments;
     enum lk_code rc = cli_arguments_parse(&arguments, argc, (const char *const *)argv);
     lk_log_open(arguments.quiet, arguments.verbose);
+    lk_sql_waiting = tell_waiting;
     if (!rc) rc = run(&arguments, argc > 1 && argv[1][0] == '-');
     if (cli_rejects_close() && (!rc || rc == LK_E_PARTIAL)) rc = LK_E_IO;
     bool lost = fflush(stdout) || ferror(stdout);

@@ -102,7 +102,7 @@ static enum lk_code check_output(const struct cli_jobs *jobs, const char *path, 
     const char *folder = dirname(copy);
     enum lk_code rc = LK_OK;
     if (stat(folder, &s) || !S_ISDIR(s.st_mode))
-        rc = lk_fail(LK_E_NOT_FOUND, "--output: %s: no such folder", folder);
+        rc = lk_fail(LK_E_IO, "--output: %s: no such folder", folder);
     else if (access(folder, W_OK))
         rc = lk_fail(LK_E_IO, "--output: %s: the folder cannot be written to", folder);
     lk_free(copy);

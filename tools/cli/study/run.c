@@ -277,6 +277,7 @@ static enum lk_code run(struct supervisor *s, const struct study_list *list, boo
     LK_TRY(prepare(s, list, retry_failed, &counts));
     study_progress_begin(&s->progress, &counts);
     if (counts.all[LK_JOB_QUEUED] + counts.all[LK_JOB_LEASED]) LK_TRY(run_workers(s));
+    if (access(s->run.journal, F_OK)) return study_moved(s->run.records);
     LK_TRY(lk_journal_open(&journal, s->run.journal, NULL));
     enum lk_code rc = study_hosted_compare(s->run.study, journal, s->run.folder);
     if (!rc) rc = study_manifest_write(s->run.study, journal, s->run.records);

@@ -87,6 +87,8 @@ enum lk_code study_identity_compare(const char *journal, const char *noted, cons
                                     const char *other, const char *model);
 /* The study with all its defaults and tables, as FOLDER/study.json. */
 enum lk_code study_resolved_write(const struct lk_study *study, const char *folder);
+/* LK_E_IO: somebody took the run's folder away. */
+enum lk_code study_moved(const char *folder);
 /* A folder and those above it. */
 enum lk_code study_folders_make(const char *path);
 /* Makes the jobs, with the command line's devices: pictures below `folder`, journal and manifest in `records`, which is

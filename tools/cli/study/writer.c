@@ -22,7 +22,14 @@ static enum lk_code put_picture(const char *path, const struct study_job *job) {
     return job->study.hosted ? lk_png_write(path, &job->answer.image, NULL, 0) : lk_recipe_write(path, &job->run);
 }
 
-/* The picture in its place, and its digest from there. */
+enum lk_code study_moved(const char *folder) {
+    return lk_fail(LK_E_IO,
+                   "%s: the run's folder was moved or removed while it was in use; put it back, then give the "
+                   "command again",
+                   folder);
+}
+
+/* The picture in its place, and its digest from there; a folder that is gone is not made anew. */
 static enum lk_code write_picture(const struct study_run *run, struct study_job *job, char sha256[65], int64_t *bytes) {
     struct stat st;
     const bool placeholder = job->answer.asked.outcome == LK_OUTCOME_PLACEHOLDER; /* nobody judges or labels it */
@@ -30,7 +37,9 @@ static enum lk_code write_picture(const struct study_run *run, struct study_job 
     if (!path) return lk_fail(LK_E_NOMEM, "%s: out of memory", job->study.name);
     job->run.result = &job->queued.result;
     enum lk_code rc = put_picture(path, job);
-    if (rc == LK_E_NOT_FOUND) {
+    if (rc == LK_E_NOT_FOUND && access(run->folder, F_OK)) {
+        rc = study_moved(run->folder);
+    } else if (rc == LK_E_NOT_FOUND) {
         char *name = strrchr(path, '/');
         *name = 0;
         rc = study_folders_make(path);

@@ -2,9 +2,12 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/append.h"
+
+enum { LOCK_TRIES = 30 }; /* a tenth of a second each */
 
 /* The file's length, and whether its last line has no end. */
 static enum lk_code look_at(int fd, const char *path, off_t *length, bool *cut_off) {
@@ -49,7 +52,13 @@ enum lk_code lk_append_lock(struct lk_append_lock *lock, const char *path) {
     *lock = (struct lk_append_lock){.made = stat(path, &st) != 0};
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
     if (fd < 0) return lk_fail_errno(errno, "%s: cannot open", path);
-    if (flock(fd, LOCK_EX | LOCK_NB)) {
+    /* Workers of a run that was killed may still be ending. */
+    int failed = flock(fd, LOCK_EX | LOCK_NB);
+    for (int i = 0; failed && errno == EWOULDBLOCK && i < LOCK_TRIES; i++) {
+        nanosleep(&(struct timespec){0, 100000000}, NULL);
+        failed = flock(fd, LOCK_EX | LOCK_NB);
+    }
+    if (failed) {
         lock->lockless = errno != EWOULDBLOCK;
         if (!lock->lockless) {
             close(fd);

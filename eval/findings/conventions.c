@@ -67,6 +67,7 @@ static void only_there(const struct lk_outcomes *o, const struct lk_claims *ther
 enum lk_code lk_claims_conventions(const struct lk_outcomes *outcomes, const struct lk_claims_options *options,
                                    const struct lk_convention *conventions, int n, struct lk_claims *claims) {
     struct lk_claims_options quick = *options;
+    quick.ranges = false;
     if (!quick.n_relabel) quick.n_relabel = 999; /* enough to say whether it is found */
     struct lost *lost = lk_calloc(claims->n_found + 1, sizeof *lost);
     enum lk_code rc = lost ? LK_OK : lk_fail(LK_E_NOMEM, "findings: out of memory");

@@ -310,9 +310,10 @@ enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_cl
         rc = family->family == LK_CLAIM_GROUP  ? lk_claim_groups(&a, family)
              : family->family == LK_CLAIM_KIND ? lk_claim_kinds(&a, family)
                                                : lk_claim_models(&a, family);
-        if (!rc && family->family == LK_CLAIM_GROUP) rc = find_ranges(&a, LK_CLAIM_GROUP, family->attribute);
+        if (!rc && options->ranges && family->family == LK_CLAIM_GROUP)
+            rc = find_ranges(&a, LK_CLAIM_GROUP, family->attribute);
     }
-    if (!rc && a.n_columns) rc = find_ranges(&a, LK_CLAIM_KIND, 0);
+    if (!rc && options->ranges && a.n_columns) rc = find_ranges(&a, LK_CLAIM_KIND, 0);
     if (!rc) rc = out->notes.rc;
     if (out->n) qsort(out->list, out->n, sizeof *out->list, by_weight);
     for (size_t i = 0; i < out->n; i++) out->n_found += out->list[i].found;

@@ -32,6 +32,7 @@ struct lk_claims_options {
     int n_relabel;         /* 0: 4,999 */
     bool prompts_are_all;  /* nothing is said of other prompts */
     int n_families_beside; /* that the caller judges at the family's alpha */
+    bool ranges;           /* the largest differences too */
 };
 
 enum lk_family_of_claims { LK_CLAIM_GROUP, LK_CLAIM_KIND, LK_CLAIM_MODEL };
@@ -83,7 +84,8 @@ struct lk_claims {
     size_t n, n_found, capacity;
     struct lk_claim_cell *cells; /* all */
     size_t n_cells, cells_capacity;
-    struct lk_claims_range *ranges; /* of each attribute with several levels, of the kinds, and each known outcome */
+    struct lk_claims_range *ranges; /* where asked for: of each attribute with several levels, of the kinds, and each
+                                       known outcome */
     size_t n_ranges, ranges_capacity;
     struct lk_claims_family families[LK_MAX_ATTRIBUTES + 2];
     int n_families;

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "eval/stats/result.h"
 #include "eval/stats/special/special.h"
 
 static enum lk_code check(int64_t k, int64_t n, double confidence) {
@@ -47,8 +48,6 @@ enum lk_code lk_proportion(int64_t k, int64_t n, enum lk_proportion_interval kin
     return LK_OK;
 }
 
-static double length(double a, double b) { return sqrt(a * a + b * b); }
-
 enum lk_code lk_proportion_difference(int64_t k1, int64_t n1, int64_t k2, int64_t n2, double confidence,
                                       struct lk_number *out) {
     struct lk_number first, second;
@@ -61,8 +60,8 @@ enum lk_code lk_proportion_difference(int64_t k1, int64_t n1, int64_t k2, int64_
         return LK_OK;
     }
     out->value = first.value - second.value;
-    out->low = out->value - length(first.value - first.low, second.high - second.value);
-    out->high = out->value + length(second.value - second.low, first.high - first.value);
+    out->low = out->value - lk_length(first.value - first.low, second.high - second.value);
+    out->high = out->value + lk_length(second.value - second.low, first.high - first.value);
     return LK_OK;
 }
 

@@ -13,3 +13,6 @@ static inline enum lk_code lk_undefined(struct lk_test *test, const char *why) {
     *test = (struct lk_test){.name = test->name, .n = test->n, .undefined = why};
     return LK_OK;
 }
+
+/* Of two steps at right angles. hypot of newer C libraries is not in older ones. */
+static inline double lk_length(double a, double b) { return sqrt(a * a + b * b); }

@@ -12,9 +12,11 @@
 #include "eval/stats/models/prediction_powered.h"
 #include "eval/stats/models/silhouette.h"
 #include "eval/stats/proportion.h"
+#include "eval/stats/special/special.h"
 #include "eval/stats/summary.h"
 #include "eval/stats/tests/correlation.h"
 #include "eval/stats/tests/count_tests.h"
+#include "eval/stats/tests/multiple.h"
 #include "eval/stats/tests/rank_tests.h"
 #include "eval/stats/tests/sample_size.h"
 #include "tests/common/test.h"
@@ -242,6 +244,25 @@ static void summary(const char *line, const double *v, const double *expected) {
         fail_msg("%.400s\nexpected %.17g, got %.17g", line, expected[0], out.mean);
 }
 
+static void cluster_cr2(const char *line, const double *v, const double *expected) {
+    const size_t n = (size_t)v[0];
+    struct lk_cluster_mean out;
+    assert_ok(lk_cluster_mean(v + 1 + n, whole_numbers(v + 1, n), n, 0.95, &out));
+    near(line, out.cr2_error, expected[0], 1e-9);
+    near(line, out.cr2_df, expected[1], 1e-9);
+    if (expected[2] < 1 - 1e-6)
+        near(line, lk_t_two_sided(out.cr2.value / out.cr2_error, out.cr2_df), expected[2], 1e-9);
+}
+
+static void adjust(const char *line, const double *v, const double *expected) {
+    const size_t n = (size_t)v[0];
+    for (int method = LK_ADJUST_BONFERRONI; method <= LK_ADJUST_BENJAMINI_YEKUTIELI; method++) {
+        double adjusted[MOST];
+        assert_ok(lk_adjust_p(v + 1, n, (enum lk_adjustment)method, adjusted));
+        for (size_t i = 0; i < n; i++) near(line, adjusted[i], expected[(size_t)method * n + i], 1e-12);
+    }
+}
+
 static void silhouette(const char *line, const double *v, const double *expected) {
     const size_t n = (size_t)v[0];
     struct lk_number out;
@@ -348,6 +369,8 @@ static void against_many_digits(void **state) {
                       {"alpha ", alpha},
                       {"icc_forms ", icc_forms},
                       {"summary ", summary},
+                      {"cluster_cr2 ", cluster_cr2},
+                      {"adjust ", adjust},
                       {"silhouette ", silhouette},
                       {"cosine ", cosine},
                       {"prediction ", prediction},

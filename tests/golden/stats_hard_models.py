@@ -153,6 +153,45 @@ def summary():
     return line("summary", [n], x, mean, sd)
 
 
+def cluster_cr2():
+    """A mean's error with bias-reduced linearisation, its degrees of freedom, p against 0."""
+    n = draw.randrange(4, 10)
+    x, groups = spread(n), [draw.randrange(4) for _ in range(n)]
+    mean = sum(map(mpf, x)) / n
+    sums, sizes = {}, {}
+    for group, v in zip(groups, x):
+        sums[group] = sums.get(group, 0) + mpf(v) - mean
+        sizes[group] = sizes.get(group, 0) + 1
+    if len(sums) < 2:
+        return cluster_cr2()
+    left = {g: 1 - mpf(m) / n for g, m in sizes.items()}
+    error = sqrt(sum(v * v / left[g] for g, v in sums.items())) / n
+    alone = {g: m / left[g] / n**2 for g, m in sizes.items()}
+    along = {g: m / sqrt(left[g]) / n for g, m in sizes.items()}
+    both = {(g, h): (alone[g] if g == h else 0) - along[g] * along[h] / n for g in sizes for h in sizes}
+    df = sum(both[g, g] for g in sizes) ** 2 / sum(v * v for v in both.values())
+    if error < max(abs(mpf(v)) for v in x) * mpf(10) ** -25 or error < mpf(2) ** -1000:
+        return cluster_cr2()
+    return line("cluster_cr2", [n, *groups], x, error, df, t_both(mean / error, df))
+
+
+def adjust():
+    n = draw.randrange(1, 12)
+    p = [draw.choice((draw.random(), draw.random() ** 40, 10.0 ** -draw.randrange(320), 0.0, 1.0)) for _ in range(n)]
+    p = [draw.choice(p) if draw.random() < 0.2 else v for v in p]
+    exact = [Fraction(v) for v in p]
+    order = sorted(range(n), key=lambda i: exact[i])
+    holm, rates, before, after = [0] * n, [0] * n, Fraction(0), None
+    for rank, i in enumerate(order):
+        before = holm[i] = max(before, exact[i] * (n - rank))
+    for rank in range(n - 1, -1, -1):
+        value = exact[order[rank]] * n / (rank + 1)
+        after = rates[order[rank]] = value if after is None else min(after, value)
+    harmonic = sum(Fraction(1, i + 1) for i in range(n))
+    found = [v * n for v in exact] + holm + rates + [v * harmonic for v in rates]
+    return line("adjust", [n], p, *(whole(min(Fraction(1), v)) for v in found))
+
+
 def silhouette():
     n, width, k = draw.randrange(3, 9), draw.randrange(1, 4), draw.randrange(1, 5)
     groups, x = [draw.randrange(k) for _ in range(n)], spread(n * width)
@@ -374,5 +413,6 @@ def linear():
     return line("linear", [n, *groups, *a, *b], values, *found, t_both(beta_of[1] / sqrt(square), df))
 
 
-MAKERS = ((dunn, 30), (fleiss, 30), (gwet, 40), (alpha, 60), (icc_forms, 30), (summary, 40), (silhouette, 50), (cosine, 25),
+MAKERS = ((dunn, 30), (fleiss, 30), (gwet, 40), (alpha, 60), (icc_forms, 30), (summary, 40),
+          (cluster_cr2, 30), (adjust, 30), (silhouette, 50), (cosine, 25),
           (prediction, 90), (rate, 25), (difference, 30), (sample_size, 30), (linear, 30))

@@ -231,7 +231,8 @@ static enum lk_code claim(const struct lk_dataset *data, const struct lk_report_
     const struct lk_claims_options how = {.alpha = options->alpha,
                                           .seed = options->study_seed,
                                           .prompts_are_all = options->prompts_are_all,
-                                          .n_families_beside = 1};
+                                          .n_families_beside = 1,
+                                          .ranges = true};
     int n = 0;
     LK_TRY(lk_outcomes_make(out));
     out->y = lk_malloc(LK_N_CONVENTIONS * (size_t)LK_N_OUTCOME_CELLS * sizeof *out->y);

@@ -3,6 +3,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/stats/crossed/crossed.h"
+#include "eval/stats/result.h"
 #include "eval/stats/special/special.h"
 
 enum { FEW = 5 }; /* sources that must have an outcome, and lack it, before a group's own variance is believed */
@@ -117,11 +118,9 @@ enum lk_code lk_crossed_rates(const struct lk_crossed_table *table, const struct
     return rc;
 }
 
-static double length(double a, double b) { return sqrt(a * a + b * b); }
-
 void lk_crossed_mover(const struct lk_crossed_rate *a, const struct lk_crossed_rate *b, double *low, double *high) {
-    *low = a->rate - b->rate - length(a->rate - a->low, b->high - b->rate);
-    *high = a->rate - b->rate + length(a->high - a->rate, b->rate - b->low);
+    *low = a->rate - b->rate - lk_length(a->rate - a->low, b->high - b->rate);
+    *high = a->rate - b->rate + lk_length(a->high - a->rate, b->rate - b->low);
 }
 
 static double density(double p) {

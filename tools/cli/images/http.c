@@ -2,7 +2,6 @@
  * its connection sleeps while it waits for its turn. A thread of its own notices who has hung up or is too slow. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -81,40 +80,6 @@ static void answer_get(struct images_request *r) {
 
 /* --- a request's life --- */
 
-static struct visit *visit_of(struct MHD_Connection *connection) {
-    const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return info ? info->socket_context : NULL;
-}
-
-static void set_waiting(struct images_listener *l, struct MHD_Connection *connection, int64_t since) {
-    struct visit *v = visit_of(connection);
-    pthread_mutex_lock(&l->lock);
-    if (v) v->waits_since = since;
-    pthread_mutex_unlock(&l->lock);
-}
-
-static int64_t now_of(const struct images_listener *l) { return l->settings->now(l->settings->clock); }
-
-static void on_connection(void *context, struct MHD_Connection *connection, void **kept,
-                          enum MHD_ConnectionNotificationCode what) {
-    struct images_listener *l = context;
-    struct visit *v = *kept;
-    const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) *kept = v = info ? lk_malloc(sizeof *v) : NULL;
-    if (!v) return;
-    pthread_mutex_lock(&l->lock);
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *v = (struct visit){info->connect_fd, now_of(l), l->visits, &l->visits};
-        if (v->next) v->next->at = &v->next;
-        l->visits = v;
-    } else {
-        *v->at = v->next;
-        if (v->next) v->next->at = v->at;
-    }
-    pthread_mutex_unlock(&l->lock);
-    if (what == MHD_CONNECTION_NOTIFY_CLOSED) lk_free(v);
-}
-
 static void free_input(struct images_request *r) {
     images_ask_free(&r->ask);
     if (r->fields) lk_free(r->fields->block);
@@ -128,7 +93,7 @@ static void end(void *context, struct MHD_Connection *connection, void **state, 
     struct images_listener *l = context;
     struct images_request *r = *state;
     (void)why;
-    set_waiting(l, connection, now_of(l));
+    visits_expect(&l->visits, connection, true);
     if (!r) return;
     leave_place(r);
     pthread_mutex_lock(&l->lock);
@@ -165,7 +130,7 @@ static void read_body(struct images_request *r) {
 /* Into the line; the connection sleeps until it is answered. */
 static enum MHD_Result gather(struct images_request *r) {
     struct images_listener *l = r->listener;
-    set_waiting(l, r->connection, 0);
+    visits_expect(&l->visits, r->connection, false);
     pthread_mutex_lock(&l->lock);
     const bool stopping = l->stopping;
     if (!stopping) {
@@ -199,10 +164,10 @@ static enum MHD_Result receive(void *context, struct MHD_Connection *connection,
     struct images_request *r = *state;
     (void)version;
     if (!r) {
-        struct visit *v = visit_of(connection);
-        if (!v || !(r = *state = lk_calloc(1, sizeof *r))) return MHD_NO;
-        *r = (struct images_request){.listener = l, .connection = connection, .socket = v->socket};
-        set_waiting(l, connection, now_of(l));
+        const int socket = visits_socket(connection);
+        if (socket < 0 || !(r = *state = lk_calloc(1, sizeof *r))) return MHD_NO;
+        *r = (struct images_request){.listener = l, .connection = connection, .socket = socket};
+        visits_expect(&l->visits, connection, true);
         pthread_mutex_lock(&l->lock);
         r->number = ++l->n_requests;
         pthread_mutex_unlock(&l->lock);
@@ -221,11 +186,6 @@ static enum MHD_Result receive(void *context, struct MHD_Connection *connection,
 }
 
 /* --- who waits --- */
-
-static bool has_hung_up(int socket) {
-    struct pollfd one = {.fd = socket, .events = POLLRDHUP};
-    return poll(&one, 1, 0) > 0 && one.revents & (POLLRDHUP | POLLHUP | POLLERR);
-}
 
 /* Wakes the connection of a request that is in no list any more. */
 static void wake(struct images_request *r) {
@@ -247,7 +207,7 @@ static void wake_all(struct images_request *list, const char *why) {
 static struct images_request *take_gone(struct images_listener *l) {
     struct images_request *gone = NULL;
     for (struct images_request **at = &l->first, *r; (r = *at);) {
-        if (!has_hung_up(r->socket)) {
+        if (!visits_hung_up(r->socket)) {
             at = &r->next;
             continue;
         }
@@ -255,24 +215,15 @@ static struct images_request *take_gone(struct images_listener *l) {
         r->next = gone;
         gone = r;
     }
-    if (l->running && has_hung_up(l->running->socket)) atomic_store(&l->running->gone, true);
+    if (l->running && visits_hung_up(l->running->socket)) atomic_store(&l->running->gone, true);
     return gone;
-}
-
-static void drop_slow(struct images_listener *l) {
-    const int64_t now = now_of(l);
-    for (struct visit *v = l->visits; v; v = v->next) {
-        if (!v->waits_since || now - v->waits_since <= l->settings->request_ms) continue;
-        shutdown(v->socket, SHUT_RDWR);
-        v->waits_since = 0;
-    }
 }
 
 static void *keep(void *context) {
     struct images_listener *l = context;
     for (bool going = true; going;) {
+        visits_drop_slow(&l->visits, l->settings->request_ms);
         pthread_mutex_lock(&l->lock);
-        drop_slow(l);
         struct images_request *gone = take_gone(l);
         going = l->keeps;
         pthread_mutex_unlock(&l->lock);
@@ -325,13 +276,13 @@ static enum lk_code start(struct images_listener *l) {
                        s->address);
     LK_TRY(microhttpd_open());
     /* poll and not epoll, which tells once that a client has gone, and may be missed behind its last bytes */
-    l->daemon = mhd.start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-                                 NULL, receive, l, MHD_OPTION_SOCK_ADDR, &where, MHD_OPTION_THREAD_POOL_SIZE,
-                                 (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT, (unsigned)MAX_CONNECTIONS,
-                                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
-                                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_STRICT_FOR_CLIENT,
-                                 1, MHD_OPTION_NOTIFY_COMPLETED, end, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
-                                 MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+    l->daemon = mhd.start_daemon(
+        MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, receive, l,
+        MHD_OPTION_SOCK_ADDR, &where, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)N_THREADS, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_NOTIFY_COMPLETED, end, l, MHD_OPTION_NOTIFY_CONNECTION, visits_on_connection, &l->visits,
+        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
     if (!l->daemon)
         return lk_fail(LK_E_IO, "%s:%d: cannot listen there; is another server running?", s->address, s->port);
     const union MHD_DaemonInfo *info = mhd.get_daemon_info(l->daemon, MHD_DAEMON_INFO_BIND_PORT);
@@ -346,6 +297,8 @@ enum lk_code images_listen(struct images_listener **out, const struct images_set
     l->settings = settings;
     l->last = &l->first;
     pthread_mutex_init(&l->lock, NULL);
+    pthread_mutex_init(&l->visits.lock, NULL);
+    l->visits.now = settings->now, l->visits.clock = settings->clock;
     pthread_cond_init(&l->gathered, NULL);
     enum lk_code rc = start(l);
     l->keeps = !rc; /* read by the thread as soon as it begins */

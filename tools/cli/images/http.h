@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "tools/cli/images/api.h"
-#include "tools/cli/survey/microhttpd.h"
+#include "tools/cli/survey/visits.h"
 
 enum route { ROUTE_HEALTH, ROUTE_MODELS, ROUTE_GENERATIONS, ROUTE_EDITS };
 
@@ -23,22 +23,15 @@ struct images_request {
     struct images_request *next;
 };
 
-/* A connection, whose next request must be whole in time. */
-struct visit {
-    int socket;
-    int64_t waits_since; /* 0 while a request of it is answered */
-    struct visit *next, **at;
-};
-
 struct images_listener {
     const struct images_settings *settings;
     struct MHD_Daemon *daemon;
     int port;
     pthread_t keeper;
+    struct visits visits;
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t gathered;
     struct images_request *first, **last, *running;
-    struct visit *visits;
     int n_places, n_asleep, n_requests;
     double took_s; /* the last one */
     bool keeps, stopping;

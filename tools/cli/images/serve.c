@@ -1,5 +1,4 @@
 /* serve images: a model stays open, and requests for its pictures are made one after another, as `edit` makes them. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/atomic_file.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "models/common/kept.h"
@@ -99,15 +99,7 @@ static enum lk_code put_mask(struct making *m) {
     const bool made = mkdtemp(m->folder) != NULL;
     if (!made) *m->folder = '\0';
     m->mask = made ? lk_format("%s/%s", m->folder, f->name) : NULL;
-    const int file = m->mask ? open(m->mask, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
-    const char *bytes = own ? own : f->bytes;
-    bool good = file >= 0;
-    for (size_t done = 0; good && done < n;) {
-        const ssize_t k = write(file, bytes + done, n - done);
-        good = k > 0;
-        done += good ? (size_t)k : 0;
-    }
-    if (file >= 0) close(file);
+    const bool good = m->mask && !lk_atomic_write_file(m->mask, own ? own : f->bytes, n);
     lk_free(own);
     if (!good) return lk_fail(LK_E_IO, "mask: cannot be kept in a temporary folder; see TMPDIR");
     m->job.request.mask = m->mask;
@@ -315,11 +307,9 @@ static enum lk_code open_model(struct server *s) {
     return rc;
 }
 
-static int64_t steady_clock(void *context) {
-    struct timespec now;
-    (void)context;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+static int64_t steady_clock(void *unused) {
+    (void)unused;
+    return (int64_t)(1000 * lk_log_now());
 }
 
 static enum lk_code run(struct server *s, const char *address, const char *token) {

@@ -3,7 +3,6 @@
  * commit, makes their changes durable together, and only then lets any of the replies go; or for the one reader. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "engine/base/log.h"
 #include "tools/cli/survey/http.h"
 #include "tools/cli/survey/microhttpd.h"
+#include "tools/cli/survey/visits.h"
 
 enum {
     N_THREADS = 4,
@@ -40,13 +40,6 @@ struct pending {
     char uri[SURVEY_MAX_URI + 1], body[SURVEY_MAX_BODY + 1]; /* not cleared, with their ends */
 };
 
-/* A connection, whose next request must be whole within MAX_REQUEST_MS. */
-struct visit {
-    int socket;
-    int64_t waits_since; /* 0 while a request of it is answered */
-    struct visit *next, **at;
-};
-
 /* What waits to be answered, and who answers it. */
 struct line {
     struct survey_listener *listener;
@@ -64,9 +57,9 @@ struct survey_listener {
     int port;
     struct survey_entries entries; /* the writer's */
     struct survey_admins admins;
+    struct visits visits;
     pthread_mutex_t lock; /* of all below */
     struct line lines[N_LINES];
-    struct visit *visits;
     bool stopping;
 };
 
@@ -85,53 +78,10 @@ static void *begin(void *context, const char *uri, struct MHD_Connection *connec
     return r;
 }
 
-static void on_connection(void *context, struct MHD_Connection *connection, void **kept,
-                          enum MHD_ConnectionNotificationCode what) {
-    struct survey_listener *l = context;
-    struct visit *v = *kept;
-    const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) *kept = v = info ? lk_malloc(sizeof *v) : NULL;
-    if (!v) return;
-    pthread_mutex_lock(&l->lock);
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        *v = (struct visit){info->connect_fd, l->server->now(l->server->clock), l->visits, &l->visits};
-        if (v->next) v->next->at = &v->next;
-        l->visits = v;
-    } else {
-        *v->at = v->next;
-        if (v->next) v->next->at = v->at;
-    }
-    pthread_mutex_unlock(&l->lock);
-    if (what == MHD_CONNECTION_NOTIFY_CLOSED) lk_free(v);
-}
-
-static void set_waiting(struct survey_listener *l, struct MHD_Connection *connection, int64_t since) {
-    const union MHD_ConnectionInfo *info = mhd.get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    if (!info || !info->socket_context) return;
-    pthread_mutex_lock(&l->lock);
-    ((struct visit *)info->socket_context)->waits_since = since;
-    pthread_mutex_unlock(&l->lock);
-}
-
-/* Whoever sends no more before the request is whole wants no answer. */
-static bool has_hung_up(int socket) {
-    struct pollfd one = {.fd = socket, .events = POLLRDHUP};
-    return poll(&one, 1, 0) > 0 && one.revents & (POLLRDHUP | POLLHUP | POLLERR);
-}
-
-/* A request that comes in drops, or no further, keeps no place. Under the lock: a connection that has ended is not in
- * the list. */
-static void drop_slow_clients(struct survey_listener *l) {
-    int64_t now = l->server->now(l->server->clock);
-    for (const struct visit *v = l->visits; v; v = v->next)
-        if (v->waits_since && (now - v->waits_since > MAX_REQUEST_MS || has_hung_up(v->socket)))
-            shutdown(v->socket, SHUT_RDWR);
-}
-
 static void end(void *context, struct MHD_Connection *connection, void **state, enum MHD_RequestTerminationCode why) {
     struct survey_listener *l = context;
     (void)why;
-    set_waiting(l, connection, l->server->now(l->server->clock));
+    visits_expect(&l->visits, connection, true);
     struct pending *r = *state;
     if (r) lk_text_free(&r->reply.body);
     if (r) lk_free(r->reply.path);
@@ -251,7 +201,7 @@ static enum MHD_Result gather(struct MHD_Connection *connection, struct survey_l
                                          .authorization = header(connection, "Authorization"),
                                          .content_type = header(connection, "Content-Type")};
     struct line *line = &l->lines[l->server->survey && !strcmp(r->uri, "/admin") ? LINE_READS : LINE_WRITES];
-    set_waiting(l, connection, 0);
+    visits_expect(&l->visits, connection, false);
     pthread_mutex_lock(&l->lock);
     bool stopping = l->stopping;
     if (!stopping) {
@@ -296,12 +246,12 @@ static void *answer_line(void *context) {
         soon.tv_nsec %= 1000000000;
         pthread_mutex_lock(&l->lock);
         if (!line->first && !l->stopping) pthread_cond_timedwait(&line->gathered, &l->lock, &soon);
-        if (line == l->lines) drop_slow_clients(l);
         struct pending *list = line->first;
         line->first = NULL;
         line->last = &line->first;
         stopping = l->stopping && !list;
         pthread_mutex_unlock(&l->lock);
+        if (line == l->lines) visits_drop_slow(&l->visits, MAX_REQUEST_MS);
         if (list) answer_all(line, list);
     }
     return NULL;
@@ -318,7 +268,7 @@ static enum MHD_Result receive(void *context, struct MHD_Connection *connection,
                           : send_reply(connection, listener->server, &r->reply);
     if (!r->seen) {
         r->seen = true;
-        set_waiting(listener, connection, listener->server->now(listener->server->clock));
+        visits_expect(&listener->visits, connection, true);
         if (!r->refusal) r->refusal = refusal_of(connection, method);
         return r->refusal ? refuse(connection, listener->server, r->refusal) : MHD_YES;
     }
@@ -353,7 +303,7 @@ static enum lk_code start(struct survey_listener *l, const char *address, int po
         (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, own ? 0u : (unsigned)MAX_OF_ADDRESS, MHD_OPTION_URI_LOG_CALLBACK, begin,
-        NULL, MHD_OPTION_NOTIFY_COMPLETED, end, l, MHD_OPTION_NOTIFY_CONNECTION, on_connection, l,
+        NULL, MHD_OPTION_NOTIFY_COMPLETED, end, l, MHD_OPTION_NOTIFY_CONNECTION, visits_on_connection, &l->visits,
         MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
     if (!l->daemon) return lk_fail(LK_E_IO, "%s:%d: cannot listen there; is another server running?", address, port);
     const union MHD_DaemonInfo *info = mhd.get_daemon_info(l->daemon, MHD_DAEMON_INFO_BIND_PORT);
@@ -392,6 +342,8 @@ enum lk_code survey_listen(struct survey_listener **out, struct survey_server *s
     pthread_mutex_init(&l->admins.lock, NULL);
     server->admins = &l->admins;
     pthread_mutex_init(&l->lock, NULL);
+    pthread_mutex_init(&l->visits.lock, NULL);
+    l->visits.now = server->now, l->visits.clock = server->clock;
     enum lk_code rc = begin_answering(l);
     if (!rc) rc = start(l, address, port);
     if (rc) {

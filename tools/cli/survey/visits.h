@@ -1,0 +1,25 @@
+/* The connections of a server, whose next request must be whole in time. */
+#pragma once
+
+#include <pthread.h>
+
+#include "tools/cli/survey/microhttpd.h"
+
+struct visits {
+    pthread_mutex_t lock; /* of the list */
+    struct visit *first;
+    int64_t (*now)(void *clock); /* milliseconds; never goes back */
+    void *clock;
+};
+
+/* Given to libmicrohttpd as MHD_OPTION_NOTIFY_CONNECTION with the visits. */
+void visits_on_connection(void *visits, struct MHD_Connection *connection, void **kept,
+                          enum MHD_ConnectionNotificationCode what);
+/* Whether a request of the connection is still to come, wholly or in part: from now on. */
+void visits_expect(struct visits *visits, struct MHD_Connection *connection, bool more);
+/* Ends connections whose request is not whole after `most_ms`, or whose client has hung up before it was. */
+void visits_drop_slow(struct visits *visits, int64_t most_ms);
+/* The client sends no more. */
+bool visits_hung_up(int socket);
+/* The socket of a connection; -1: it is not in the list. */
+int visits_socket(struct MHD_Connection *connection);

@@ -107,8 +107,8 @@ static void links_of_every_layout(void **state) {
     }
 }
 
-/* The cache's folder from the environment, as huggingface_hub 2.4 reads it. %: the folder of the test, which is HOME.
- */
+/* The cache's folder from the environment, as huggingface_hub 2.4 reads it; but an empty variable, which it takes for
+ * the current folder, says nothing here. %: the folder of the test, which is HOME. */
 static void the_cache_by_the_environment(void **state) {
     static const struct {
         const char *variables[4]; /* NAME=VALUE */

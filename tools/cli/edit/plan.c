@@ -145,6 +145,7 @@ static enum lk_code print_json(const struct lk_plan *plan, const struct totals *
     component_json(root, plan, "text_encoder");
     if (has_stage(plan, "vision")) component_json(root, plan, "vision");
     component_json(root, plan, "transformer");
+    if (has_stage(plan, "decoder")) component_json(root, plan, "decoder");
     component_json(root, plan, "vae");
     cJSON *stages = cJSON_AddArrayToObject(root, "stages");
     for (int i = 0; i < plan->n_stages; i++) cJSON_AddItemToArray(stages, stage_json(&plan->stages[i]));
@@ -175,7 +176,7 @@ static void print_placed(const struct lk_plan *plan) {
         const struct lk_plan_placed *p = &plan->placed[i];
         printf("%-14s %11s %11s %11s %13.3f", p->name, cli_bytes(p->resident_bytes, resident),
                cli_bytes(p->streamed_bytes, streamed), cli_bytes(p->ring_bytes, ring), p->placed_s);
-        if (!strcmp(p->name, "transformer"))
+        if (!strcmp(p->name, "transformer") || !strcmp(p->name, "decoder"))
             printf(" a step, +%.1f%% for waiting", 100 * fmax(0, p->placed_s / p->resident_s - 1));
         printf("\n");
     }

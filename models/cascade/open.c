@@ -1,0 +1,301 @@
+/* Stable Cascade: configurations, weights and the tokenizer of its two repositories. The model's folder is the
+ * decoder's; the prior's lies beside it. A folder as diffusers' combined pipeline saves it has both, the prior's
+ * components with "prior_" before their names: so they are called in recipes, wherever they lie. */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "engine/base/alloc.h"
+#include "models/cascade/cascade.h"
+#include "models/cascade/released.h"
+#include "models/common/files.h"
+#include "weights/config_identity.h"
+
+#define PRIOR   "prior_"
+#define VARIANT "bf16" /* of files that are tried where there is none without one */
+
+enum { COMBINED, DECODER, PRIOR_ALONE };
+static const char *const classes[] = {"StableCascadeCombinedPipeline", "StableCascadeDecoderPipeline",
+                                      "StableCascadePriorPipeline", NULL};
+
+/* Where the prior's components are: folder/PREFIXcomponent. */
+struct prior {
+    char *folder;
+    const char *prefix;
+};
+
+static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "Stable Cascade: out of memory"); }
+
+static bool is_folder(const char *path) {
+    struct stat st;
+    return path && !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+enum lk_code lk_cascade_enter(char **folder) {
+    char *index = NULL, *inner = lk_format("%s/stable-cascade", *folder);
+    if (!inner) return out_of_memory();
+    if (lk_model_path(*folder, "model_index.json", &index) == LK_E_NOT_FOUND && is_folder(inner)) {
+        lk_free(*folder);
+        *folder = inner;
+        inner = NULL;
+    }
+    lk_free(index);
+    lk_free(inner);
+    return LK_OK;
+}
+
+/* The prior's repository: NAME-prior beside the folder NAME, or, of a snapshot in the cache, the repository
+ * ORG/NAME-prior there. */
+static enum lk_code find_prior(const char *folder, char **out) {
+    char real[PATH_MAX], *snapshots, *name;
+    if (!realpath(folder, real)) return lk_fail(LK_E_NOT_FOUND, "%s: no such folder", folder);
+    *out = lk_format("%s-prior", real);
+    if (!*out) return out_of_memory();
+    if (is_folder(*out)) return LK_OK;
+    if ((snapshots = strstr(real, "/snapshots/"))) *snapshots = 0;
+    name = strrchr(real, '/');
+    char *org = name && snapshots && !strncmp(name, "/models--", 9) ? name + 9 : NULL,
+         *rest = org ? strstr(org, "--") : NULL;
+    if (!rest)
+        return lk_fail(LK_E_NOT_FOUND,
+                       "%s holds Stable Cascade's decoder: its prior was looked for in %s; put it there", folder, *out);
+    lk_free(*out);
+    *rest = 0;
+    char *repository = lk_format("%s/%s-prior", org, rest + 2);
+    enum lk_code rc = repository ? lk_model_find(repository, out) : out_of_memory();
+    lk_free(repository);
+    return rc ? lk_fail_prefix(rc, "Stable Cascade's prior") : LK_OK;
+}
+
+/* One model_index.json: its class, components with their classes, and the two numbers that sizes go by. */
+static enum lk_code read_index(const char *folder, int kind) {
+    static const struct {
+        const char *name, *class_name;
+        bool of_prior, of_decoder; /* else the pipeline has none, or need not have it */
+    } components[] = {{"text_encoder", "CLIPTextModelWithProjection", true, true},
+                      {"scheduler", "DDPMWuerstchenScheduler", true, true},
+                      {"prior", "StableCascadeUNet", true, false},
+                      {"decoder", "StableCascadeUNet", false, true},
+                      {"vqgan", "PaellaVQModel", false, true}};
+    static const char *const inert[] = {"_diffusers_version",  "_name_or_path",          "tokenizer",
+                                        "image_encoder",       "feature_extractor",      PRIOR "tokenizer",
+                                        PRIOR "image_encoder", PRIOR "feature_extractor"};
+    struct lk_config *json;
+    char *path;
+    double number;
+    LK_TRY(lk_model_path(folder, "model_index.json", &path));
+    enum lk_code rc = lk_config_open(&json, path);
+    lk_free(path);
+    if (rc) return rc;
+    lk_config_expect_string(json, "_class_name", classes[kind]);
+    for (size_t i = 0; i < sizeof inert / sizeof *inert; i++) lk_config_ignore(json, inert[i]);
+    lk_config_number_or(json, "resolution_multiple", &number, 42.67, 42.67, 42.67);
+    lk_config_number_or(json, "latent_dim_scale", &number, 10.67, 10.67, 10.67);
+    for (size_t i = 0; i < 2 * (sizeof components / sizeof *components); i++) {
+        const bool of_prior = i % 2;
+        const char *names[2], *prefix = of_prior && kind == COMBINED ? PRIOR : "";
+        char name[64];
+        size_t n = 0;
+        if (of_prior ? kind == DECODER || !components[i / 2].of_prior
+                     : kind == PRIOR_ALONE || !components[i / 2].of_decoder)
+            continue;
+        snprintf(name, sizeof name, "%s%s", prefix, components[i / 2].name);
+        lk_config_strings(json, name, names, 2, &n);
+        if (n != 2 || strcmp(names[1], components[i / 2].class_name))
+            lk_config_problem(json, name, LK_E_CONFIG_VALUE, "expected class %s, got %s", components[i / 2].class_name,
+                              n == 2 ? names[1] : "none");
+    }
+    return lk_config_close(json);
+}
+
+/* Checks what the folder says that it is, and finds the prior. */
+static enum lk_code read_indices(const char *folder, struct prior *prior) {
+    char *path;
+    struct lk_config *json;
+    const char *class_name = NULL;
+    int kind = 0;
+    LK_TRY(lk_model_path(folder, "model_index.json", &path));
+    enum lk_code rc = lk_config_open(&json, path);
+    lk_free(path);
+    if (rc) return rc;
+    lk_config_string(json, "_class_name", &class_name);
+    while (classes[kind] && class_name && strcmp(classes[kind], class_name)) kind++;
+    lk_config_discard(json);
+    if (kind == PRIOR_ALONE)
+        return lk_fail(LK_E_USAGE,
+                       "%s holds Stable Cascade's prior alone; give the decoder's repository, beside which it lies",
+                       folder);
+    LK_TRY(read_index(folder, kind));
+    if (kind == COMBINED) {
+        *prior = (struct prior){lk_strdup(folder), PRIOR};
+        return prior->folder ? LK_OK : out_of_memory();
+    }
+    prior->prefix = "";
+    LK_TRY(find_prior(folder, &prior->folder));
+    LK_TRY(lk_config_identity_also(prior->folder, PRIOR));
+    return read_index(prior->folder, PRIOR_ALONE);
+}
+
+static bool has_config(const char *folder, const char *component) {
+    char *path = NULL, *relative = lk_format("%s/config.json", component);
+    const bool found = relative && !lk_model_path(folder, relative, &path);
+    lk_free(path);
+    lk_free(relative);
+    return found;
+}
+
+/* The folders of both networks: the smaller ones where the larger ones are not there. */
+struct names {
+    char prior[32], decoder[32], prior_text[32], prior_tokenizer[32], prior_scheduler[40];
+    bool lite;
+};
+
+static void name_components(struct names *out, const struct prior *prior, const char *folder) {
+    char lite[40];
+    const char *p = prior->prefix;
+    snprintf(out->prior, sizeof out->prior, "%sprior", p);
+    snprintf(out->decoder, sizeof out->decoder, "decoder");
+    snprintf(out->prior_text, sizeof out->prior_text, "%stext_encoder", p);
+    snprintf(out->prior_tokenizer, sizeof out->prior_tokenizer, "%stokenizer", p);
+    snprintf(out->prior_scheduler, sizeof out->prior_scheduler, "%sscheduler", p);
+    snprintf(lite, sizeof lite, "%s_lite", out->prior);
+    out->lite = !has_config(prior->folder, out->prior) && has_config(prior->folder, lite);
+    if (out->lite) snprintf(out->prior, sizeof out->prior, "%sprior_lite", p);
+    if (!has_config(folder, "decoder") && has_config(folder, "decoder_lite")) strcpy(out->decoder, "decoder_lite");
+}
+
+static enum lk_code open_config(struct lk_config **out, const char *folder, const char *component, const char *file,
+                                const char *released) {
+    char *relative = lk_format("%s/%s", component, file);
+    const enum lk_code rc = relative ? lk_component_config(out, folder, relative, released) : out_of_memory();
+    lk_free(relative);
+    return rc;
+}
+
+static enum lk_code read_scheduler(const char *folder, const char *component) {
+    struct lk_config *json;
+    double number;
+    if (!folder) return LK_OK;
+    LK_TRY(open_config(&json, folder, component, "scheduler_config.json", NULL));
+    lk_config_expect_string(json, "_class_name", "DDPMWuerstchenScheduler");
+    lk_config_ignore(json, "_diffusers_version");
+    lk_config_number_or(json, "scaler", &number, 1, 1, 1);
+    lk_config_number_or(json, "s", &number, 0.008, 0.008, 0.008);
+    return lk_config_close(json);
+}
+
+struct configs {
+    struct lk_clip_text_config text;
+    struct lk_cascade_config prior, decoder;
+    struct lk_paella_config vqgan;
+};
+
+static enum lk_code check_widths(const struct configs *c, const struct names *names) {
+    const struct {
+        const char *component, *key;
+        int64_t expected, got;
+    } widths[] = {{names->prior, "clip_text_in_channels", c->text.hidden_size, c->prior.text_dim},
+                  {names->prior, "clip_text_pooled_in_channels", c->text.projection_dim, c->prior.pooled_dim},
+                  {names->decoder, "clip_text_pooled_in_channels", c->text.projection_dim, c->decoder.pooled_dim},
+                  {names->decoder, "effnet_in_channels", c->prior.out_channels, c->decoder.effnet_dim},
+                  {names->prior, "in_channels", c->prior.out_channels, c->prior.in_channels},
+                  {names->decoder, "in_channels", c->decoder.out_channels, c->decoder.in_channels},
+                  {names->decoder, "clip_text_in_channels", 0, c->decoder.text_dim},
+                  {"vqgan", "latent_channels", c->decoder.out_channels, c->vqgan.latent_channels}};
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        if (widths[i].expected != widths[i].got)
+            return lk_fail(LK_E_CONFIG_VALUE,
+                           "%s/config.json: %s: expected %lld as the networks before it have, got %lld",
+                           widths[i].component, widths[i].key, (long long)widths[i].expected, (long long)widths[i].got);
+    if (c->text.projection_dim > c->text.hidden_size)
+        return lk_fail(LK_E_CONFIG_VALUE, "text_encoder/config.json: projection_dim: expected at most hidden_size");
+    if (!c->prior.keeps_size || c->decoder.keeps_size)
+        return lk_fail(LK_E_CONFIG_VALUE,
+                       "%s/config.json: switch_level: expected one of the prior and none of the decoder",
+                       c->prior.keeps_size ? names->decoder : names->prior);
+    return LK_OK;
+}
+
+static enum lk_code read_configs(struct configs *c, const char *folder, const struct prior *prior,
+                                 const struct names *names) {
+    const struct lk_cascade_released *released = &lk_cascade_released;
+    struct lk_config *json;
+    LK_TRY(read_scheduler(prior->folder, names->prior_scheduler));
+    LK_TRY(read_scheduler(folder, "scheduler"));
+    LK_TRY(open_config(&json, prior->folder, names->prior_text, "config.json", lk_clip_text_big_g));
+    LK_TRY(lk_clip_text_config_read(&c->text, json, true));
+    LK_TRY(open_config(&json, prior->folder, names->prior, "config.json",
+                       names->lite ? released->prior_lite : released->prior));
+    LK_TRY(lk_cascade_config_read(&c->prior, json));
+    LK_TRY(open_config(&json, folder, names->decoder, "config.json",
+                       names->lite ? released->decoder_lite : released->decoder));
+    LK_TRY(lk_cascade_config_read(&c->decoder, json));
+    LK_TRY(open_config(&json, folder, "vqgan", "config.json", released->vqgan));
+    LK_TRY(lk_paella_config_read(&c->vqgan, json));
+    return check_widths(c, names);
+}
+
+static enum lk_code open_files(struct lk_cascade *m, const struct lk_pipeline *p, const struct prior *prior,
+                               const struct names *names) {
+    static const char unet[] = "diffusion_pytorch_model";
+    const struct lk_file_variant variant = {p->variant ? p->variant : VARIANT, p->variant != NULL};
+    struct lk_checkpoint *cp = m->checkpoints;
+    LK_TRY(lk_tokenizer_open_clip(&m->tokenizer, prior->folder, names->prior_tokenizer, &m->clip_ids));
+    LK_TRY(lk_component_open_variant(&cp[LK_CASCADE_TEXT], prior->folder, names->prior_text, "model", variant));
+    LK_TRY(lk_component_open_variant(&cp[LK_CASCADE_PRIOR], prior->folder, names->prior, unet, variant));
+    LK_TRY(lk_component_open_variant(&cp[LK_CASCADE_DECODER], p->folder, names->decoder, unet, variant));
+    return lk_component_open_variant(&cp[LK_CASCADE_VQGAN], p->folder, "vqgan", unet,
+                                     (struct lk_file_variant){variant.name, false});
+}
+
+static enum lk_code open_model(struct lk_cascade *m, struct lk_pipeline *pipeline, struct prior *prior,
+                               bool with_weights) {
+    struct configs c = {0};
+    struct names names = {.lite = !strcmp(pipeline->name, "cascade-lite")};
+    const enum lk_dtype compute = pipeline->compute;
+    if (pipeline->quantize)
+        return lk_fail(LK_E_USAGE, "--quantize: the networks of %s are not packed; leave it out", pipeline->name);
+    if (pipeline->transformer)
+        return lk_fail(LK_E_USAGE, "--transformer: %s has two UNets; give a folder with their weights", pipeline->name);
+    if (pipeline->folder) {
+        LK_TRY(read_indices(pipeline->folder, prior));
+        name_components(&names, prior, pipeline->folder);
+        pipeline->name = pipeline->family->names[names.lite];
+    }
+    LK_TRY(read_configs(&c, pipeline->folder, prior, &names));
+    if (with_weights) LK_TRY(open_files(m, pipeline, prior, &names));
+    const struct lk_checkpoint *from = with_weights ? m->checkpoints : NULL;
+    LK_TRY(lk_clip_text_bind(&m->text, &c.text, from ? &from[LK_CASCADE_TEXT] : NULL, "text_encoder", LK_F32));
+    if (with_weights && lk_tokenizer_vocab_size(m->tokenizer) > c.text.vocab_size)
+        return lk_fail(LK_E_TOKENIZER, "%s/%s: expected at most %lld ids, as the text encoder has, got %d",
+                       prior->folder, names.prior_tokenizer, (long long)c.text.vocab_size,
+                       (int)lk_tokenizer_vocab_size(m->tokenizer));
+    LK_TRY(lk_cascade_unet_bind(&m->prior, &c.prior, from ? &from[LK_CASCADE_PRIOR] : NULL, compute));
+    LK_TRY(lk_cascade_unet_bind(&m->decoder, &c.decoder, from ? &from[LK_CASCADE_DECODER] : NULL, compute));
+    return lk_paella_bind(&m->vqgan, &c.vqgan, from ? &from[LK_CASCADE_VQGAN] : NULL, compute);
+}
+
+enum lk_code lk_cascade_open(struct lk_pipeline *pipeline, bool with_weights) {
+    struct prior prior = {0};
+    struct lk_cascade *m = lk_calloc(1, sizeof *m);
+    if (!m) return out_of_memory();
+    pipeline->model = m;
+    const enum lk_code rc = open_model(m, pipeline, &prior, with_weights);
+    lk_free(prior.folder);
+    if (rc) lk_cascade_close(pipeline);
+    return rc;
+}
+
+void lk_cascade_close(struct lk_pipeline *pipeline) {
+    struct lk_cascade *m = pipeline->model;
+    lk_clip_text_free(&m->text);
+    lk_tokenizer_free(m->tokenizer);
+    lk_cascade_unet_free(&m->prior);
+    lk_cascade_unet_free(&m->decoder);
+    lk_paella_free(&m->vqgan);
+    for (int i = 0; i < LK_CASCADE_CHECKPOINTS; i++) lk_checkpoint_close(&m->checkpoints[i]);
+    lk_free(m);
+    pipeline->model = NULL;
+}

@@ -33,16 +33,24 @@ static bool is_folder(const char *path) {
     return path && !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
+/* Whether there is folder/relative. */
+static enum lk_code has(const char *folder, const char *relative, bool *found) {
+    char *path = NULL;
+    const enum lk_code rc = lk_model_path(folder, relative, &path);
+    lk_free(path);
+    *found = !rc;
+    return rc == LK_E_NOT_FOUND ? LK_OK : rc;
+}
+
 enum lk_code lk_cascade_enter(char **folder) {
-    char *index = NULL, *inner = lk_format("%s/stable-cascade", *folder);
+    bool whole;
+    LK_TRY(has(*folder, "model_index.json", &whole));
+    if (whole) return LK_OK;
+    char *inner = lk_format("%s/stable-cascade", *folder);
     if (!inner) return out_of_memory();
-    if (lk_model_path(*folder, "model_index.json", &index) == LK_E_NOT_FOUND && is_folder(inner)) {
-        lk_free(*folder);
-        *folder = inner;
-        inner = NULL;
-    }
-    lk_free(index);
-    lk_free(inner);
+    const bool both = is_folder(inner);
+    lk_free(both ? *folder : inner);
+    if (both) *folder = inner;
     return LK_OK;
 }
 
@@ -62,6 +70,7 @@ static enum lk_code find_prior(const char *folder, char **out) {
         return lk_fail(LK_E_NOT_FOUND,
                        "%s holds Stable Cascade's decoder: its prior was looked for in %s; put it there", folder, *out);
     lk_free(*out);
+    *out = NULL;
     *rest = 0;
     char *repository = lk_format("%s/%s-prior", org, rest + 2);
     enum lk_code rc = repository ? lk_model_find(repository, out) : out_of_memory();
@@ -69,11 +78,22 @@ static enum lk_code find_prior(const char *folder, char **out) {
     return rc ? lk_fail_prefix(rc, "Stable Cascade's prior") : LK_OK;
 }
 
+static void expect_class(struct lk_config *json, const char *prefix, const char *component, const char *class_name) {
+    const char *names[2];
+    char name[64];
+    size_t n = 0;
+    snprintf(name, sizeof name, "%s%s", prefix, component);
+    lk_config_strings(json, name, names, 2, &n);
+    if (n != 2 || strcmp(names[1], class_name))
+        lk_config_problem(json, name, LK_E_CONFIG_VALUE, "expected class %s, got %s", class_name,
+                          n == 2 ? names[1] : "none");
+}
+
 /* One model_index.json: its class, components with their classes, and the two numbers that sizes go by. */
 static enum lk_code read_index(const char *folder, int kind) {
     static const struct {
         const char *name, *class_name;
-        bool of_prior, of_decoder; /* else the pipeline has none, or need not have it */
+        bool of_prior, of_decoder;
     } components[] = {{"text_encoder", "CLIPTextModelWithProjection", true, true},
                       {"scheduler", "DDPMWuerstchenScheduler", true, true},
                       {"prior", "StableCascadeUNet", true, false},
@@ -82,6 +102,7 @@ static enum lk_code read_index(const char *folder, int kind) {
     static const char *const inert[] = {"_diffusers_version",  "_name_or_path",          "tokenizer",
                                         "image_encoder",       "feature_extractor",      PRIOR "tokenizer",
                                         PRIOR "image_encoder", PRIOR "feature_extractor"};
+    const char *prefix = kind == COMBINED ? PRIOR : "";
     struct lk_config *json;
     char *path;
     double number;
@@ -93,19 +114,11 @@ static enum lk_code read_index(const char *folder, int kind) {
     for (size_t i = 0; i < sizeof inert / sizeof *inert; i++) lk_config_ignore(json, inert[i]);
     lk_config_number_or(json, "resolution_multiple", &number, 42.67, 42.67, 42.67);
     lk_config_number_or(json, "latent_dim_scale", &number, 10.67, 10.67, 10.67);
-    for (size_t i = 0; i < 2 * (sizeof components / sizeof *components); i++) {
-        const bool of_prior = i % 2;
-        const char *names[2], *prefix = of_prior && kind == COMBINED ? PRIOR : "";
-        char name[64];
-        size_t n = 0;
-        if (of_prior ? kind == DECODER || !components[i / 2].of_prior
-                     : kind == PRIOR_ALONE || !components[i / 2].of_decoder)
-            continue;
-        snprintf(name, sizeof name, "%s%s", prefix, components[i / 2].name);
-        lk_config_strings(json, name, names, 2, &n);
-        if (n != 2 || strcmp(names[1], components[i / 2].class_name))
-            lk_config_problem(json, name, LK_E_CONFIG_VALUE, "expected class %s, got %s", components[i / 2].class_name,
-                              n == 2 ? names[1] : "none");
+    for (size_t i = 0; i < sizeof components / sizeof *components; i++) {
+        if (kind != PRIOR_ALONE && components[i].of_decoder)
+            expect_class(json, "", components[i].name, components[i].class_name);
+        if (kind != DECODER && components[i].of_prior)
+            expect_class(json, prefix, components[i].name, components[i].class_name);
     }
     return lk_config_close(json);
 }
@@ -138,32 +151,35 @@ static enum lk_code read_indices(const char *folder, struct prior *prior) {
     return read_index(prior->folder, PRIOR_ALONE);
 }
 
-static bool has_config(const char *folder, const char *component) {
-    char *path = NULL, *relative = lk_format("%s/config.json", component);
-    const bool found = relative && !lk_model_path(folder, relative, &path);
-    lk_free(path);
-    lk_free(relative);
-    return found;
-}
-
 /* The folders of both networks: the smaller ones where the larger ones are not there. */
 struct names {
-    char prior[32], decoder[32], prior_text[32], prior_tokenizer[32], prior_scheduler[40];
+    char prior[40], decoder[40], prior_text[40], prior_tokenizer[40], prior_scheduler[40];
     bool lite;
 };
 
-static void name_components(struct names *out, const struct prior *prior, const char *folder) {
-    char lite[40];
+/* NAME, or NAME_lite where the folder has that alone. */
+static enum lk_code name_unet(char *out, size_t size, const char *folder, const char *name, bool *lite) {
+    bool plain = false;
+    char relative[64];
+    *lite = false;
+    snprintf(relative, sizeof relative, "%s/config.json", name);
+    LK_TRY(has(folder, relative, &plain));
+    snprintf(relative, sizeof relative, "%s_lite/config.json", name);
+    if (!plain) LK_TRY(has(folder, relative, lite));
+    snprintf(out, size, "%s%s", name, *lite ? "_lite" : "");
+    return LK_OK;
+}
+
+static enum lk_code name_components(struct names *out, const struct prior *prior, const char *folder) {
+    bool lite;
+    char name[32];
     const char *p = prior->prefix;
-    snprintf(out->prior, sizeof out->prior, "%sprior", p);
-    snprintf(out->decoder, sizeof out->decoder, "decoder");
     snprintf(out->prior_text, sizeof out->prior_text, "%stext_encoder", p);
     snprintf(out->prior_tokenizer, sizeof out->prior_tokenizer, "%stokenizer", p);
     snprintf(out->prior_scheduler, sizeof out->prior_scheduler, "%sscheduler", p);
-    snprintf(lite, sizeof lite, "%s_lite", out->prior);
-    out->lite = !has_config(prior->folder, out->prior) && has_config(prior->folder, lite);
-    if (out->lite) snprintf(out->prior, sizeof out->prior, "%sprior_lite", p);
-    if (!has_config(folder, "decoder") && has_config(folder, "decoder_lite")) strcpy(out->decoder, "decoder_lite");
+    snprintf(name, sizeof name, "%sprior", p);
+    LK_TRY(name_unet(out->prior, sizeof out->prior, prior->folder, name, &out->lite));
+    return name_unet(out->decoder, sizeof out->decoder, folder, "decoder", &lite);
 }
 
 static enum lk_code open_config(struct lk_config **out, const char *folder, const char *component, const char *file,
@@ -261,7 +277,7 @@ static enum lk_code open_model(struct lk_cascade *m, struct lk_pipeline *pipelin
         return lk_fail(LK_E_USAGE, "--transformer: %s has two UNets; give a folder with their weights", pipeline->name);
     if (pipeline->folder) {
         LK_TRY(read_indices(pipeline->folder, prior));
-        name_components(&names, prior, pipeline->folder);
+        LK_TRY(name_components(&names, prior, pipeline->folder));
         pipeline->name = pipeline->family->names[names.lite];
     }
     LK_TRY(read_configs(&c, pipeline->folder, prior, &names));

@@ -26,7 +26,7 @@ struct networks {
 };
 
 static struct golden golden, whole_golden;
-static bool on_cuda; /* "cuda" as the program's argument: the f32 networks alone (the test cuda/cascade) */
+static bool on_cuda; /* "cuda" as the program's argument: the networks and one run in f32 (the test cuda/cascade) */
 
 static int open_all(void **state) {
     (void)state;
@@ -319,43 +319,55 @@ static float *thin(const struct lk_image *image) {
     return out;
 }
 
+/* On two devices, which must not matter: of one thread and of two; on cuda with all weights resident, and with as few
+ * as can be. */
+static struct lk_device *device_of_run(int i, uint64_t least_bytes) {
+    struct lk_device *dev;
+    if (!on_cuda) {
+        assert_ok(lk_device_cpu_create(i + 1, &dev));
+    } else {
+        dev = test_cuda_open();
+        dev->budget.bytes = i ? least_bytes : 0;
+    }
+    return dev;
+}
+
 static void one_run(struct lk_pipeline *pipeline, const char *run, bool bf16) {
     struct lk_request q;
-    struct lk_result first, second;
-    struct lk_plan plan;
-    struct lk_device *dev[2];
+    struct lk_result results[2];
+    struct lk_plan plan = {0};
     struct kept kept = {{"positive.prompt_embeds", "positive.pooled"}, {NULL}};
     request_of(&q, pipeline, run);
     snprintf(kept.wanted[PRIOR], sizeof kept.wanted[0], "step.%d.latents", q.num_inference_steps - 1);
     snprintf(kept.wanted[DECODER], sizeof kept.wanted[0], "decoder.step.%d.latents", q.decoder_steps - 1);
-    for (int i = 0; i < 2; i++) assert_ok(lk_device_cpu_create(i + 1, &dev[i]));
-    dev[0]->trace = keep;
-    dev[0]->trace_context = &kept;
-    assert_ok(lk_pipeline_edit(pipeline, dev[0], &q, &first));
-    assert_ok(lk_pipeline_edit(pipeline, dev[1], &q, &second));
-    assert_memory_equal(first.image.pixels, second.image.pixels, (size_t)(3 * q.width * q.height));
-    assert_ok(lk_pipeline_plan(pipeline, dev[1], &q, &plan));
-    assert_int_equal(plan.arena_bytes, second.peak_bytes);
+    for (int i = 0; i < 2; i++) {
+        struct lk_device *dev = device_of_run(i, plan.least_bytes);
+        dev->trace = i ? NULL : keep;
+        dev->trace_context = &kept;
+        assert_ok(lk_pipeline_plan(pipeline, dev, &q, &plan));
+        assert_ok(lk_pipeline_edit(pipeline, dev, &q, &results[i]));
+        if (!on_cuda) assert_int_equal(plan.arena_bytes, results[i].peak_bytes);
+        lk_device_free(dev);
+    }
+    assert_memory_equal(results[0].image.pixels, results[1].image.pixels, (size_t)(3 * q.width * q.height));
     for (int i = 0; i < KEPT; i++) {
         assert_non_null(kept.values[i]);
         if (!bf16 || i >= PRIOR) compare(run, kept_names[i], bf16, kept.values[i]);
         free(kept.values[i]);
     }
-    float *picture = thin(&first.image);
+    float *picture = thin(&results[0].image);
     compare(run, "picture", bf16, picture);
     free(picture);
-    lk_result_free(&first);
-    lk_result_free(&second);
-    for (int i = 0; i < 2; i++) lk_device_free(dev[i]);
+    for (int i = 0; i < 2; i++) lk_result_free(&results[i]);
 }
 
 static void whole_runs(void **state) {
     (void)state;
-    static const char *const runs[] = {"wide", "both", "plain"};
-    for (int bf16 = 0; bf16 < 2; bf16++) {
+    static const char *const runs[] = {"both", "wide", "plain"};
+    for (int bf16 = 0; bf16 < (on_cuda ? 1 : 2); bf16++) {
         struct lk_pipeline *pipeline;
         assert_ok(lk_pipeline_open(&pipeline, FOLDER, bf16 ? LK_BF16 : LK_F32));
-        for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) one_run(pipeline, runs[i], bf16);
+        for (size_t i = 0; i < (on_cuda ? 1 : sizeof runs / sizeof *runs); i++) one_run(pipeline, runs[i], bf16);
         lk_pipeline_close(pipeline);
     }
 }
@@ -447,8 +459,8 @@ static void refusals(void **state) {
 
 int main(int argc, char **argv) {
     on_cuda = argc > 1 && !strcmp(argv[1], "cuda");
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_network), cmocka_unit_test(every_step),
-                                       cmocka_unit_test(whole_runs), cmocka_unit_test(released),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_network), cmocka_unit_test(whole_runs),
+                                       cmocka_unit_test(every_step), cmocka_unit_test(released),
                                        cmocka_unit_test(refusals)};
-    return _cmocka_run_group_tests("cascade", tests, on_cuda ? 1 : sizeof tests / sizeof *tests, open_all, close_all);
+    return _cmocka_run_group_tests("cascade", tests, on_cuda ? 2 : sizeof tests / sizeof *tests, open_all, close_all);
 }

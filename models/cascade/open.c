@@ -253,6 +253,24 @@ static enum lk_code read_configs(struct configs *c, const char *folder, const st
     return check_widths(c, names);
 }
 
+/* The decoder's repository may have the text encoder again: it must be the prior's, which both diffusions are told by.
+ * It is known by the weights of its projection, where both have them in one dtype. */
+static enum lk_code check_text(const struct lk_cascade *m, const char *folder, struct lk_file_variant variant) {
+    static const char name[] = "text_projection.weight";
+    struct lk_checkpoint again;
+    enum lk_code rc = lk_component_open_variant(&again, folder, "text_encoder", "model", variant);
+    if (rc) return rc == LK_E_NOT_FOUND ? LK_OK : rc;
+    const struct lk_st_tensor *one = lk_checkpoint_find(&m->checkpoints[LK_CASCADE_TEXT], name),
+                              *other = lk_checkpoint_find(&again, name);
+    if (one && other && one->tensor.dtype == other->tensor.dtype &&
+        (lk_tensor_bytes(&one->tensor) != lk_tensor_bytes(&other->tensor) ||
+         memcmp(one->tensor.data, other->tensor.data, lk_tensor_bytes(&one->tensor)) != 0))
+        rc = lk_fail(LK_E_BIND, "%s: another text encoder than the prior's in %s: this program has one for both",
+                     lk_checkpoint_place(&again), lk_checkpoint_place(&m->checkpoints[LK_CASCADE_TEXT]));
+    lk_checkpoint_close(&again);
+    return rc;
+}
+
 static enum lk_code open_files(struct lk_cascade *m, const struct lk_pipeline *p, const struct prior *prior,
                                const struct names *names) {
     static const char unet[] = "diffusion_pytorch_model";
@@ -260,6 +278,7 @@ static enum lk_code open_files(struct lk_cascade *m, const struct lk_pipeline *p
     struct lk_checkpoint *cp = m->checkpoints;
     LK_TRY(lk_tokenizer_open_clip(&m->tokenizer, prior->folder, names->prior_tokenizer, &m->clip_ids));
     LK_TRY(lk_component_open_variant(&cp[LK_CASCADE_TEXT], prior->folder, names->prior_text, "model", variant));
+    LK_TRY(check_text(m, p->folder, variant));
     LK_TRY(lk_component_open_variant(&cp[LK_CASCADE_PRIOR], prior->folder, names->prior, unet, variant));
     LK_TRY(lk_component_open_variant(&cp[LK_CASCADE_DECODER], p->folder, names->decoder, unet, variant));
     return lk_component_open_variant(&cp[LK_CASCADE_VQGAN], p->folder, "vqgan", unet,

@@ -208,29 +208,37 @@ struct configs {
     struct lk_paella_config vqgan;
 };
 
-static enum lk_code check_widths(const struct configs *c, const struct names *names) {
+/* What each network takes is what those before it give. */
+static enum lk_code check_widths(const struct configs *c, const char *folder, const char *prior_folder,
+                                 const struct names *names) {
+    const char *prior = names->prior, *decoder = names->decoder, *text = "the text encoder";
     const struct {
         const char *component, *key;
         int64_t expected, got;
-    } widths[] = {{names->prior, "clip_text_in_channels", c->text.hidden_size, c->prior.text_dim},
-                  {names->prior, "clip_text_pooled_in_channels", c->text.projection_dim, c->prior.pooled_dim},
-                  {names->decoder, "clip_text_pooled_in_channels", c->text.projection_dim, c->decoder.pooled_dim},
-                  {names->decoder, "effnet_in_channels", c->prior.out_channels, c->decoder.effnet_dim},
-                  {names->prior, "in_channels", c->prior.out_channels, c->prior.in_channels},
-                  {names->decoder, "in_channels", c->decoder.out_channels, c->decoder.in_channels},
-                  {names->decoder, "clip_text_in_channels", 0, c->decoder.text_dim},
-                  {"vqgan", "latent_channels", c->decoder.out_channels, c->vqgan.latent_channels}};
-    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
+        const char *as;
+    } widths[] = {
+        {prior, "clip_text_in_channels", c->text.hidden_size, c->prior.text_dim, text},
+        {prior, "clip_text_pooled_in_channels", c->text.projection_dim, c->prior.pooled_dim, text},
+        {prior, "in_channels", c->prior.out_channels, c->prior.in_channels, "out_channels"},
+        {decoder, "clip_text_in_channels", 0, c->decoder.text_dim, "a decoder"},
+        {decoder, "clip_text_pooled_in_channels", c->text.projection_dim, c->decoder.pooled_dim, text},
+        {decoder, "effnet_in_channels", c->prior.out_channels, c->decoder.effnet_dim, "the prior"},
+        {decoder, "in_channels", c->decoder.out_channels, c->decoder.in_channels, "out_channels"},
+        {"vqgan", "latent_channels", c->decoder.out_channels, c->vqgan.latent_channels, "the decoder"},
+        {prior, "switch_level: whether it is there", true, c->prior.keeps_size, "a prior"},
+        {decoder, "switch_level: whether it is there", false, c->decoder.keeps_size, "a decoder"},
+    };
+    for (size_t i = 0; i < sizeof widths / sizeof *widths; i++) {
+        const char *in = widths[i].component == prior ? prior_folder : folder;
         if (widths[i].expected != widths[i].got)
-            return lk_fail(LK_E_CONFIG_VALUE,
-                           "%s/config.json: %s: expected %lld as the networks before it have, got %lld",
-                           widths[i].component, widths[i].key, (long long)widths[i].expected, (long long)widths[i].got);
+            return lk_fail(LK_E_CONFIG_VALUE, "%s/%s/config.json: %s: expected %lld as %s has, got %lld", in,
+                           widths[i].component, widths[i].key, (long long)widths[i].expected, widths[i].as,
+                           (long long)widths[i].got);
+    }
     if (c->text.projection_dim > c->text.hidden_size)
-        return lk_fail(LK_E_CONFIG_VALUE, "text_encoder/config.json: projection_dim: expected at most hidden_size");
-    if (!c->prior.keeps_size || c->decoder.keeps_size)
         return lk_fail(LK_E_CONFIG_VALUE,
-                       "%s/config.json: switch_level: expected one of the prior and none of the decoder",
-                       c->prior.keeps_size ? names->decoder : names->prior);
+                       "%s/%s/config.json: projection_dim: expected at most hidden_size, %lld, got %lld", prior_folder,
+                       names->prior_text, (long long)c->text.hidden_size, (long long)c->text.projection_dim);
     return LK_OK;
 }
 
@@ -250,7 +258,7 @@ static enum lk_code read_configs(struct configs *c, const char *folder, const st
     LK_TRY(lk_cascade_config_read(&c->decoder, json));
     LK_TRY(open_config(&json, folder, "vqgan", "config.json", released->vqgan));
     LK_TRY(lk_paella_config_read(&c->vqgan, json));
-    return check_widths(c, names);
+    return folder ? check_widths(c, folder, prior->folder, names) : LK_OK;
 }
 
 /* The decoder's repository may have the text encoder again: it must be the prior's, which both diffusions are told by.

@@ -220,6 +220,7 @@ static enum lk_code check_widths(const struct configs *c, const char *folder, co
         {prior, "clip_text_in_channels", c->text.hidden_size, c->prior.text_dim, text},
         {prior, "clip_text_pooled_in_channels", c->text.projection_dim, c->prior.pooled_dim, text},
         {prior, "in_channels", c->prior.out_channels, c->prior.in_channels, "out_channels"},
+        {prior, "patch_size", 1, c->prior.patch_size, "a prior"},
         {decoder, "clip_text_in_channels", 0, c->decoder.text_dim, "a decoder"},
         {decoder, "clip_text_pooled_in_channels", c->text.projection_dim, c->decoder.pooled_dim, text},
         {decoder, "effnet_in_channels", c->prior.out_channels, c->decoder.effnet_dim, "the prior"},

@@ -33,7 +33,7 @@ struct run {
     int32_t ids[BRANCHES][LK_CLIP_IDS];
     int n_real[BRANCHES]; /* ids before the padding */
     struct lk_kept *embeds[BRANCHES];
-    float *host[3]; /* each as many values as stage B's latents have; NULL when planning */
+    float *host[3]; /* each as many values as either stage's latents have, or a row of text; NULL when planning */
 };
 
 static int n_branches(const struct diffusion *d) { return d->guidance > 1 ? BRANCHES : 1; }
@@ -89,11 +89,12 @@ static enum lk_code begin(void *run, struct lk_pipeline *pipeline) {
         return lk_fail(LK_E_USAGE, "%s makes pictures from text alone: give no image", pipeline->name);
     LK_TRY(measure(r));
     if (!r->walk.result) return LK_OK;
-    const struct diffusion *b = &r->stages[STAGE_B];
-    const size_t n = (size_t)(b->h * b->w * b->channels);
-    float *host = lk_malloc(3 * n * sizeof *host);
+    int64_t n = r->m->text.config.hidden_size;
+    for (const struct diffusion *d = r->stages; d < r->stages + STAGES; d++)
+        if (d->h * d->w * d->channels > n) n = d->h * d->w * d->channels;
+    float *host = lk_malloc(3 * (size_t)n * sizeof *host);
     if (!host) return lk_fail(LK_E_NOMEM, "latents: out of memory");
-    for (int i = 0; i < 3; i++) r->host[i] = host + (size_t)i * n;
+    for (int i = 0; i < 3; i++) r->host[i] = host + i * n;
     return tokenize(r);
 }
 

@@ -86,6 +86,7 @@ static void other_values_are_refused(void **state) {
         {prior, "clip_text_in_channels", "48", 0, "clip_text_in_channels: expected 40"},
         {prior, "clip_text_pooled_in_channels", "32", 0, "clip_text_pooled_in_channels: expected 24"},
         {prior, "in_channels", "4", 0, NULL},
+        {prior, "patch_size", "2", 0, "patch_size: expected 1 as a prior has, got 2"},
         {prior, "switch_level", "null", 0, NULL},
         {decoder, "clip_text_pooled_in_channels", "32", 0, "clip_text_pooled_in_channels: expected 24"},
         {decoder, "effnet_in_channels", "8", 0, "effnet_in_channels: expected 16"},

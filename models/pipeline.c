@@ -8,6 +8,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/text.h"
 #include "engine/bf16.h"
+#include "models/cascade/cascade.h"
 #include "models/common/files.h"
 #include "models/embeds.h"
 #include "models/family.h"
@@ -19,8 +20,13 @@
 #include "weights/config.h"
 #include "weights/config_identity.h"
 
-const struct lk_family *const lk_families[] = {&lk_family_flux2, &lk_family_qwen_edit, &lk_family_step1x,
-                                               &lk_family_sd,    &lk_family_sdxl,      NULL};
+const struct lk_family *const lk_families[] = {&lk_family_flux2,
+                                               &lk_family_qwen_edit,
+                                               &lk_family_step1x,
+                                               &lk_family_sd,
+                                               &lk_family_sdxl,
+                                               &lk_family_cascade,
+                                               NULL};
 #define N_FAMILIES (sizeof lk_families / sizeof *lk_families - 1)
 
 /* The list's own copy of the name, NULL if it is not there. */
@@ -86,6 +92,7 @@ static enum lk_code find_single_file(struct lk_pipeline *p, const char *path) {
 /* With the identity of the configs that the family reads. */
 static enum lk_code open_folder(struct lk_pipeline *p, const char *model) {
     LK_TRY(is_single_file(model) ? find_single_file(p, model) : lk_model_find(model, &p->folder));
+    if (!p->single_file) LK_TRY(lk_cascade_enter(&p->folder));
     LK_TRY(lk_config_identity_begin(p->folder));
     const enum lk_code opened = open_family(p), rc = lk_config_identity_end(opened, &p->configs);
     if (rc && !opened) p->family->close(p);
@@ -115,12 +122,12 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
     enum lk_code rc = LK_OK;
     if (options->n_loras) rc = lk_loras_open(&p->loras, options->loras, options->n_loras, with_weights);
     if (!rc) rc = p->family ? open_family(p) : open_folder(p, model);
-    if (!rc && p->loras && p->family->bit & LK_FOR_BOTH_SD) {
+    if (!rc && p->loras && p->family->text_to_image) {
         rc = lk_fail(LK_E_USAGE, "lora: %s takes none yet: only the editing models do", p->name);
         p->family->close(p);
     }
     p->transformer = p->variant = NULL;
-    const bool editing = !rc && !(p->family->bit & LK_FOR_BOTH_SD);
+    const bool editing = !rc && !p->family->text_to_image;
     if (editing && with_weights && (rc = lk_lora_merged(&p->family->checkpoints(p)[1].shards[0], &p->merged)))
         p->family->close(p);
     if (rc) {

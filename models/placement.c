@@ -82,7 +82,8 @@ static bool met_once(const struct lk_stage_visits *s, size_t n_units, bool *seen
         if (seen[s->visits[i].unit]) return false;
         seen[s->visits[i].unit] = true;
     }
-    return s->n_cycles == 1 && strcmp(s->name, "transformer"); /* of whose steps the plan has one */
+    /* The plan has one of the steps of these. */
+    return s->n_cycles == 1 && strcmp(s->name, "transformer") && strcmp(s->name, "decoder");
 }
 
 static enum lk_code measure(const struct lk_itinerary *it, const struct lk_budget *budget, struct need *needs) {

@@ -11,7 +11,7 @@
 #include "models/tokenizer/tokenizer.h"
 #include "models/vae/autoencoder_kl.h"
 
-#define LK_SD_IDS 77 /* of every prompt: begin, words, end, padding */
+#define LK_SD_IDS LK_CLIP_IDS
 
 enum { LK_SD_TEXT, LK_SD_UNET, LK_SD_VAE, LK_SD_TEXT_2, LK_SD_CHECKPOINTS };
 
@@ -43,8 +43,5 @@ void lk_sd_close(struct lk_pipeline *pipeline);
  * missing. */
 enum lk_code lk_sd_open_single_file(struct lk_sd *m, const char *path, const struct lk_unet_config *unet,
                                     const struct lk_vae_config *vae);
-
-/* The ids of a prompt by tokenizer i: begin, at most 75 of the text, end, padding. *n_cut gets how many did not fit. */
-enum lk_code lk_sd_tokenize(const struct lk_sd *m, int i, const char *prompt, int32_t ids[LK_SD_IDS], int *n_cut);
 
 extern const struct lk_stages lk_sd_stages;

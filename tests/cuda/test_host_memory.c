@@ -66,8 +66,36 @@ static void fewer_copies_then_readers(void **state) {
     assert_int_equal(gpu->report_count(), 0);
 }
 
+/* What a device has pinned is not gone for its next job: else copies of half of the memory would be given back and made
+ * anew at every other job. */
+static void copies_count_as_its_own(void **state) {
+    (void)state;
+    struct tiny_job job;
+    struct lk_device *dev;
+    struct lk_result result;
+    struct lk_device_room room;
+    struct lk_plan plan;
+    tiny_job_open(&job, &tiny_edits[0], LK_BF16, 0);
+    assert_ok(lk_device_cuda_create(0, &dev));
+    assert_ok(dev->memory->room(dev, 0, &room));
+    assert_int_equal(room.host_held, 0);
+    dev->budget = (struct lk_budget){.host_bytes = (uint64_t)1 << 30, .resident_bytes = 1};
+    assert_ok(lk_pipeline_plan(job.pipeline, dev, &job.request, &plan));
+    assert_ok(lk_pipeline_edit(job.pipeline, dev, &job.request, &result));
+    assert_ok(dev->memory->room(dev, 0, &room));
+    assert_true(plan.pinned_bytes > 0);
+    assert_int_equal(room.host_held, plan.pinned_bytes);
+    assert_ok(dev->memory->place(dev, NULL));
+    assert_ok(dev->memory->room(dev, 0, &room));
+    assert_int_equal(room.host_held, 0);
+    lk_result_free(&result);
+    lk_device_free(dev);
+    tiny_job_close(&job);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_copies_then_readers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(fewer_copies_then_readers),
+                                       cmocka_unit_test(copies_count_as_its_own)};
     gpu = simulated_gpu();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,9 +83,20 @@ static enum lk_code find_single_file(struct lk_pipeline *p, const char *path) {
     return p->single_file && p->folder ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
 }
 
+/* The folder of a path or a repository; a released model's name stands for its repository, unless there is a folder of
+ * that name. */
+static enum lk_code find_folder(const char *model, char **out) {
+    enum lk_code rc = lk_model_find(model, out);
+    for (size_t f = 0; rc == LK_E_NOT_FOUND && f < N_FAMILIES; f++)
+        for (int i = 0; i < LK_MAX_VARIANTS && lk_families[f]->names[i]; i++)
+            if (!strcmp(lk_families[f]->names[i], model) && lk_families[f]->repositories[i])
+                return lk_model_find(lk_families[f]->repositories[i], out);
+    return rc;
+}
+
 /* With the identity of the configs that the family reads. */
 static enum lk_code open_folder(struct lk_pipeline *p, const char *model) {
-    LK_TRY(is_single_file(model) ? find_single_file(p, model) : lk_model_find(model, &p->folder));
+    LK_TRY(is_single_file(model) ? find_single_file(p, model) : find_folder(model, &p->folder));
     LK_TRY(lk_config_identity_begin(p->folder));
     const enum lk_code opened = open_family(p), rc = lk_config_identity_end(opened, &p->configs);
     if (rc && !opened) p->family->close(p);

@@ -19,12 +19,7 @@ static enum lk_code check_model(const struct cli_arguments *a, char key[64]) {
     struct lk_job job = a->job;
     struct lk_plan plan;
     LK_TRY(lk_pipeline_open_configs(&pipeline, a->model, cli_dtype(&a->job.run)));
-    const unsigned family = lk_family_bit_of(lk_pipeline_family(pipeline));
-    int model = 0;
-    while (model < LK_N_MODELS && lk_family_bit_of(lk_preset_family(model)) != family) model++;
-    snprintf(key, 64, "%s", model < LK_N_MODELS ? lk_factor_key(LK_FACTOR_MODEL, model) : lk_pipeline_family(pipeline));
-    for (char *c = key; *c; c++)
-        if (*c == '.') *c = '_'; /* a word of a file's name */
+    cli_t2i_tag(lk_pipeline_family(pipeline), key);
     enum lk_code rc = lk_job_complete(&job, pipeline, NULL);
     job.request.prompt = "a person";
     if (!rc) rc = cli_plan_target(&job.run, &target);

@@ -261,8 +261,10 @@ const struct cli_verb cli_t2i_verbs[] = {
                                        "gender -o filtered.csv && likeness t2i metrics --labels labels.csv --labels "
                                        "filtered.csv --ref uniform -o results",
                                        NULL},
-     .says = (const char *const[]){"output", "FILE.csv", "the lines of the pictures that are kept", LABELS, LOG,
-                                   "target", NULL, "the shares that ought to be", "attribute", NULL,
+     .says = (const char *const[]){"output", "DIR|FILE.csv",
+                                   "a folder of the kept pictures with labels.csv and generation_log.csv, or the "
+                                   "lines of their labels alone",
+                                   LABELS, LOG, "target", NULL, "the shares that ought to be", "attribute", NULL,
                                    "whose shares are to fit the target", "tol", NULL,
                                    "how far a share may be from the target", "study-seed", NULL,
                                    "seed of the choice among equally large sets", NULL},
@@ -339,8 +341,8 @@ const struct cli_verb cli_t2i_verbs[] = {
                                        "--by gender -o probes_of_features",
                                        NULL},
      .says = (const char *const[]){"output",
-                                   "DIR",
-                                   "the folder",
+                                   "DIR|PICTURE.png",
+                                   "the folder, or the picture with the other files beside it, named after it",
                                    "in",
                                    NULL,
                                    "a picture a line: its group (--by), and its features in columns of numbers; with "

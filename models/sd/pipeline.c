@@ -332,6 +332,7 @@ static enum lk_code predict_branch(const struct run *r, int b, int i, const stru
     snprintf(name, sizeof name, "step.%d.%s", i, branch_names[b]);
     struct lk_unet_pass pass = {.x = &r->input, .time = &time, .keys = &r->keys[b], .y = &y};
     pass.name = i ? NULL : name;
+    pass.attention = name;
     LK_TRY(lk_unet_forward(dev, &r->m->unet, &pass));
     return lk_trace(dev, rows, "%s.velocity", name);
 }

@@ -96,6 +96,7 @@ struct lk_unet_pass {
     const struct lk_tensor *time; /* [1, time_columns] */
     const struct lk_tensor *keys; /* [n, key_columns] */
     const struct lk_tensor *y;    /* [h, w, out_channels]: the prediction */
-    const char *name;             /* traces begin with it: "step.0.negative" */
+    const char *name;             /* traces of blocks begin with it, "step.0.negative"; NULL: they are not shown */
+    const char *attention;        /* traces of cross-attentions begin with it */
 };
 enum lk_code lk_unet_forward(struct lk_device *dev, const struct lk_unet *u, const struct lk_unet_pass *pass);

@@ -5,7 +5,6 @@
 
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
-#include "models/attended.h"
 #include "models/embeds.h"
 #include "models/flux2/flux2.h"
 #include "models/qwen_edit/qwen_edit.h"
@@ -82,16 +81,12 @@ static void padding_behind_the_words(void **state) {
         struct lk_device *dev;
         struct tiny_queue q;
         struct lk_phrases phrases;
-        struct lk_attended attended = {0};
-        struct lk_result result;
         assert_ok(lk_device_cpu_create(1, &dev));
         tiny_queue_open(&q, dev, &tiny_pictures[i], LK_F32);
         const char *file = embed(&q, dev, 0, 2, "words.safetensors"), *to = test_path("normed.safetensors");
         assert_fails(lk_embeds_normalize(file, to, LK_EMBEDS_CENTER), LK_E_INPUT, "whose padding follows the words");
         assert_fails(lk_phrases_embed(q.tiny.pipeline, dev, &(const char *){"a hat"}, 1, &phrases), LK_E_USAGE,
                      "not told by the text encoders of");
-        assert_fails(lk_attended_edit(q.tiny.pipeline, dev, &q.requests[0], &attended, &result), LK_E_USAGE,
-                     "cross-attention of");
         tiny_queue_close(&q);
         lk_device_free(dev);
     }

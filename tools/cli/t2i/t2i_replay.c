@@ -91,7 +91,8 @@ enum lk_code cli_replay_open(struct cli_replay *r, const struct cli_arguments *a
                        "%s: its pictures are imported, of models that do not run here: attention and latents are seen "
                        "while a model paints, not in its pictures; of these, label and metrics tell more",
                        a->t2i.log);
-    if (!a->model) return lk_fail(LK_E_USAGE,
+    if (!a->model)
+        return lk_fail(LK_E_USAGE,
                        "t2i %s: expected --model, which made the pictures here; of pictures that another program made "
                        "only label and metrics tell",
                        a->verb->name);

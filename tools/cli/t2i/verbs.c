@@ -297,7 +297,7 @@ const struct cli_verb cli_t2i_verbs[] = {
      .run = cli_t2i_tokens},
     {.name = "attention",
      .summary = "write how much attention goes to words of demographic groups while a model paints",
-     .options = "model log in csv token sample metrics study-seed output overwrite " MACHINE,
+     .options = "model log in csv token sample metrics maps study-seed output overwrite " MACHINE,
      .text = "Makes a sample of a log's pictures again, from their own recipes, and writes how much of the attention "
              "of the picture's rows goes to words of demographic groups, by layer and head, with the same "
              "correlations over the prompts as tokens.",
@@ -319,6 +319,11 @@ const struct cli_verb cli_t2i_verbs[] = {
                                    NULL,
                                    "how many pictures, of each prompt its share, the same ones each time [default: "
                                    "100]",
+                                   "maps",
+                                   NULL,
+                                   "of Stable Diffusion: a folder for a heat map of each word over each picture "
+                                   "(DAAM), NAME_WORD.png, with all maps of a picture as they are in "
+                                   "NAME.safetensors, and words.csv with the weight of each word in each layer's head",
                                    "metrics",
                                    NULL,
                                    "results of t2i metrics, whose tables by prompt are read: Spearman over the "

@@ -56,6 +56,9 @@ enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipelin
         lk_text_add(&metadata, ",\"%s\":\"%s\"", k->key, sha256);
         const int64_t n_pad = k->reference ? k->tensor.shape[0] : k->n_pad; /* none of a picture's rows is a word's */
         if (n_pad) lk_text_add(&metadata, ",\"%s.padding\":\"%lld\"", k->key, (long long)n_pad);
+        if (k->n_behind[0])
+            lk_text_add(&metadata, ",\"%s.behind\":\"%lld,%lld,%lld\"", k->key, (long long)k->n_behind[0],
+                        (long long)k->n_behind[1], (long long)k->split);
     }
     lk_text_add(&metadata, "}");
     if (!rc) rc = metadata.rc;
@@ -136,6 +139,8 @@ static enum lk_code read_entries(const struct lk_safetensors *st, struct lk_conf
         char name[80];
         lk_config_string(c, st->tensors[i].name, &sha256);
         snprintf(name, sizeof name, "%.64s.padding", st->tensors[i].name);
+        if (lk_config_has(c, name)) lk_config_string(c, name, &padding);
+        snprintf(name, sizeof name, "%.64s.behind", st->tensors[i].name);
         if (lk_config_has(c, name)) lk_config_string(c, name, &padding);
         if (sha256) LK_TRY(take(path, &st->tensors[i], sha256, pipeline->compute, kept));
     }

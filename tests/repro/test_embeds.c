@@ -74,24 +74,6 @@ static void same_picture_from_a_file(void **state) {
     }
 }
 
-/* What is made for encoders with the padding first says so of those where it follows the words. */
-static void padding_behind_the_words(void **state) {
-    (void)state;
-    for (int i = 0; i < TINY_PICTURES; i++) {
-        struct lk_device *dev;
-        struct tiny_queue q;
-        struct lk_phrases phrases;
-        assert_ok(lk_device_cpu_create(1, &dev));
-        tiny_queue_open(&q, dev, &tiny_pictures[i], LK_F32);
-        const char *file = embed(&q, dev, 0, 2, "words.safetensors"), *to = test_path("normed.safetensors");
-        assert_fails(lk_embeds_normalize(file, to, LK_EMBEDS_CENTER), LK_E_INPUT, "whose padding follows the words");
-        assert_fails(lk_phrases_embed(q.tiny.pipeline, dev, &(const char *){"a hat"}, 1, &phrases), LK_E_USAGE,
-                     "not told by the text encoders of");
-        tiny_queue_close(&q);
-        lk_device_free(dev);
-    }
-}
-
 static void refused(struct tiny_queue *q, struct lk_device *dev, const struct lk_request *request, enum lk_code code,
                     const char *part) {
     struct lk_result result;
@@ -321,9 +303,11 @@ static void phrases_are_their_tokens(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_picture_from_a_file), cmocka_unit_test(padding_behind_the_words),
-        cmocka_unit_test(of_something_else),        cmocka_unit_test(with_another_picture),
-        cmocka_unit_test(pictures_are_no_words),    cmocka_unit_test(damaged),
+        cmocka_unit_test(same_picture_from_a_file),
+        cmocka_unit_test(of_something_else),
+        cmocka_unit_test(with_another_picture),
+        cmocka_unit_test(pictures_are_no_words),
+        cmocka_unit_test(damaged),
         cmocka_unit_test(phrases_are_their_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

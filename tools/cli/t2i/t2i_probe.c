@@ -54,7 +54,8 @@ static enum lk_code embed(const struct cli_arguments *a, struct lk_t2i_tokens *t
     if (!rc) rc = lk_t2i_tokens_cosines(t, phrases.means, phrases.width);
     lk_recipe_model_name(a->model, model);
     if (!rc)
-        lk_text_add(encoder, "text encoder of %s %.12s, %s%s", model, phrases.text_encoder, a->job.run.dtype,
+        lk_text_add(encoder, "text encoder of %s %.12s, %s, %s%s", model, phrases.text_encoder, a->job.run.dtype,
+                    phrases.projected ? "text_embeds" : "mean of a phrase's tokens",
                     phrases.canvas ? ", with a gray canvas" : "");
     lk_phrases_free(&phrases);
     lk_pipeline_close(pipeline);

@@ -10,6 +10,7 @@
 #include "weights/checkpoint.h"
 #include "weights/config.h"
 #include "weights/config_identity.h"
+#include "weights/lora/lora.h"
 #include "weights/mapped_file.h"
 
 static void digest(const struct lk_tensor *t, char out[65]) { lk_sha256(t->data, lk_tensor_bytes(t), out); }
@@ -19,9 +20,16 @@ static enum lk_code text_identity(const struct lk_pipeline *pipeline, char out[6
     const int n_more = lk_family_n_checkpoints(pipeline->family) - 3;
     char more[65];
     LK_TRY(lk_checkpoint_identity(&all[0], out));
-    if (!n_more) return LK_OK;
-    LK_TRY(lk_components_identity(all + 3, n_more, lk_checkpoint_identity, more));
-    lk_key_add(out, more, sizeof more - 1);
+    if (n_more) {
+        LK_TRY(lk_components_identity(all + 3, n_more, lk_checkpoint_identity, more));
+        lk_key_add(out, more, sizeof more - 1);
+    }
+    for (int i = 0; pipeline->loras && i < pipeline->loras->n; i++) {
+        const struct lk_lora *l = &pipeline->loras->list[i];
+        if (!lk_lora_has_text(l)) continue;
+        lk_key_add(out, l->sha256, sizeof l->sha256 - 1);
+        lk_key_add(out, &l->scale, sizeof l->scale);
+    }
     return LK_OK;
 }
 static enum lk_code vae_identity(const struct lk_pipeline *pipeline, char out[65]) {

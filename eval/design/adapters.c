@@ -26,7 +26,7 @@ static enum lk_code hash(struct lk_study *s, struct lk_study_adapter *a, const c
     enum lk_code rc = LK_OK;
     if (same)
         memcpy(a->found, same->found, sizeof a->found);
-    else if (!(rc = lk_loras_open(&one, &asked, 1, true)))
+    else if (!(rc = lk_loras_open_whole(&one, &asked, 1, true)))
         memcpy(a->found, one->list[0].sha256, sizeof a->found);
     lk_loras_close(one);
     if (rc == LK_E_NOMEM) return rc;

@@ -5,6 +5,7 @@
 
 #include "models/common/layers.h"
 #include "weights/config.h"
+#include "weights/lora/lora.h"
 
 #define LK_UNET_MAX_LEVELS  4
 #define LK_UNET_MAX_RESNETS 5   /* of a level of the way up */
@@ -69,9 +70,15 @@ struct lk_unet {
 
 /* unet/config.json. Unknown keys and values that are not implemented are errors. Takes and closes `json`. */
 enum lk_code lk_unet_config_read(struct lk_unet_config *out, struct lk_config *json);
-/* checkpoint NULL for planning. Free with lk_unet_free. */
+/* checkpoint NULL for planning; loras NULL: none, with other names of its modules. Free with lk_unet_free. */
+struct lk_unet_adapters {
+    struct lk_loras *loras;
+    const struct lk_rename *names;
+    size_t n_names;
+};
 enum lk_code lk_unet_bind(struct lk_unet *u, const struct lk_unet_config *config,
-                          const struct lk_checkpoint *checkpoint, enum lk_dtype compute);
+                          const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
+                          const struct lk_unet_adapters *adapters);
 void lk_unet_free(struct lk_unet *u);
 
 /* What the resnets add at each time: times [n_times, time_columns]. pooled [1, pooled_dim] and ids (original height and

@@ -171,7 +171,7 @@ static unsigned other_commands(const char *name) {
         unsigned commands;
     } others[] = {
         {"prompt", ON(CLI_CHAT)},
-        {"lora", ON(CLI_LORA)},
+        {"lora", ON(CLI_LORA) | ON(CLI_T2I)},
         {"seed", ON(CLI_CHAT)},
         {"exif-transpose", ON(CLI_CHAT)},
         {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},

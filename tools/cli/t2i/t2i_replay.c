@@ -9,6 +9,7 @@
 #include "eval/t2i/rebalance.h"
 #include "tools/cli/core/signals.h"
 #include "weights/config_identity.h"
+#include "weights/lora/lora.h"
 
 enum { DEFAULT_SAMPLE = 100 };
 
@@ -119,11 +120,26 @@ static enum lk_code progress(void *context, const char *stage, int step, int n_s
     return LK_OK;
 }
 
+/* The adapters that the picture was made with, in their order. */
+static enum lk_code check_loras(const struct cli_replay *r, const char *path) {
+    const struct lk_loras *given = lk_pipeline_loras(r->pipeline);
+    bool same = (given ? given->n : 0) == r->recipe.n_loras;
+    for (int i = 0; i < r->recipe.n_loras && same; i++)
+        same = !strcmp(given->list[i].sha256, r->recipe.loras[i].sha256) &&
+               given->list[i].scale == r->recipe.loras[i].scale;
+    if (same) return LK_OK;
+    return lk_fail(LK_E_USAGE,
+                   "%s: --lora: expected the recipe's files in their order with their scales, %d of them "
+                   "(see: show)",
+                   path, r->recipe.n_loras);
+}
+
 enum lk_code cli_replay_job(struct cli_replay *r, size_t i) {
     char weights[65], *path = cli_t2i_path(r->arguments, &r->log, (size_t)r->chosen[i]);
     if (!path) return LK_E_NOMEM;
     lk_recipe_free(&r->recipe);
     enum lk_code rc = lk_recipe_read(&r->recipe, path);
+    if (!rc) rc = check_loras(r, path);
     if (!rc) cli_rerun_job(&r->job, &r->recipe, &r->arguments->job);
     if (!rc && (rc = lk_pipeline_weights_check(r->pipeline, r->recipe.weights_identity, weights)))
         rc = lk_fail_prefix(rc, "%s", path);

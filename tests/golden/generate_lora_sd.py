@@ -39,7 +39,7 @@ def modules(model, parts):
 
     kinds = (torch.nn.Linear, torch.nn.Conv2d)
     every = sorted((n, m.weight) for n, m in model.named_modules() if isinstance(m, kinds))
-    return [(n, w) for n, w in every if n.endswith(parts)][:: 1 if len(every) < 60 else 2]
+    return [(n, w) for n, w in every if n.endswith(parts)]
 
 
 def matrices(weight, rank, s, generator):
@@ -71,7 +71,7 @@ def kohya(pipeline, xl, names, generator):
         model = getattr(pipeline, part, None)
         if model is None:
             continue
-        for name, weight in modules(model, KOHYA):
+        for name, weight in modules(model, KOHYA)[:: 2 if part == "unet" else 1]:
             rank, alpha = 4, 2.0  # of all: diffusers matches ranks by the ends of names, and mixes unlike ones up
             if part == "unet":
                 module = names(name)

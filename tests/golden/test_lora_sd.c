@@ -77,6 +77,7 @@ static bool as_of_old(char key[512]) { /* processors in the UNet, lora_linear_la
 
 static bool unet_alone(char key[512]) { return !strncmp(key, "unet.", 5); }
 static bool text_alone(char key[512]) { return strncmp(key, "unet.", 5) != 0; }
+static bool second_alone(char key[512]) { return !strncmp(key, "text_encoder_2.", 15); }
 static bool down_alone(char key[512]) { return strstr(key, ".lora_A.") != NULL; }
 static bool another_module(char key[512]) { return replace(key, "unet.mid_block", "unet.end_block") || true; }
 static bool third_encoder(char key[512]) { return replace(key, "text_encoder.", "text_encoders.") || true; }
@@ -142,6 +143,11 @@ static void refused(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_fails(open_with(cases[i].k, write_as(cases[i].k, cases[i].file, cases[i].rename), LK_F32, NULL),
                      LK_E_BIND, cases[i].says);
+    assert_fails(open_with(0, write_as(1, "peft", second_alone), LK_F32, NULL), LK_E_BIND,
+                 "of a second text encoder, which this model has not");
+    assert_ok(open_with(1, write_as(1, "peft", second_alone), LK_F32, NULL));
+    assert_ok(open_with(1, file_of(1, "kohya"), LK_BF16, NULL));
+    assert_ok(open_with(0, file_of(0, "kohya"), LK_BF16, NULL));
     /* Of the other model: SDXL's second text encoder, and other shapes. */
     assert_fails(open_with(0, file_of(1, "peft"), LK_F32, NULL), LK_E_BIND, "a LoRA of another model");
     assert_fails(open_with(1, file_of(0, "kohya"), LK_F32, NULL), LK_E_BIND, "a LoRA of another model");

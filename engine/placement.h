@@ -111,7 +111,8 @@ struct lk_budget {
 };
 
 /* Memory that arena and weights could have: what is free, and what this device has of it already, as far as `bytes` of
- * the whole process allow (0: all). needed_beside: what the process takes on the device besides. */
+ * the whole process allow (0: all). needed_beside: what the process takes on the device besides. host_held: pinned host
+ * memory that the device has, which the next placement may use again. */
 struct lk_device_room {
-    uint64_t bytes, needed_beside;
+    uint64_t bytes, needed_beside, host_held;
 };

@@ -97,7 +97,9 @@ static enum lk_code take(const char *path, const struct lk_st_tensor *t, const c
 
 /* Which configs decide the prompts, and with images those. */
 static bool of_prompts(const char *file) {
-    static const char *const others[] = {"model_index.json", "scheduler/", "transformer/", "unet/", "vae/"};
+    static const char *const others[] = {
+        "model_index.json", "scheduler/", "transformer/", "unet/",       "vae/",
+        "decoder",          "vqgan/",     "prior_model",  "prior_prior", "prior_scheduler/"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!strncmp(file, others[i], strlen(others[i]))) return false;
     return true;

@@ -143,7 +143,11 @@ static enum lk_code read_file(struct file *f) {
         strlen(f->isa) > 16)
         return lk_fail(LK_E_METADATA, "%s: expected embeddings as `embed` writes them, got \"%.40s\"", f->path, f->isa);
     for (size_t i = 0; i < f->st.n_tensors; i++) LK_TRY(copy_tensor(f, i));
-    return f->n ? LK_OK : lk_fail(LK_E_INPUT, "%s: expected embeddings of prompts, got none", f->path);
+    return f->n ? LK_OK
+                : lk_fail(LK_E_INPUT,
+                          "%s: expected embeddings of prompts of which words can be told from padding, got none; "
+                          "leave embed_norm out for this model",
+                          f->path);
 }
 
 /* Columns of one text encoder. */

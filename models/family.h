@@ -63,5 +63,6 @@ extern const struct lk_family lk_family_flux2;
 extern const struct lk_family lk_family_qwen_edit;
 extern const struct lk_family lk_family_step1x;
 extern const struct lk_family lk_family_sd, lk_family_sdxl;
+extern const struct lk_family lk_family_cascade;
 
 static inline int lk_family_n_checkpoints(const struct lk_family *f) { return f->n_checkpoints ? f->n_checkpoints : 3; }

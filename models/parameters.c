@@ -39,9 +39,9 @@ const struct lk_parameter lk_parameters[] = {
              "layout, a path or ORG/NAME[@REV][:FILE] in the HF "
              "cache; again for more, at most 8, in their order"},
     {"variant", "variant", NULL, 0, LK_PARAMETER_CHOICE, RUN(variant), .machine = true, .group = "Model",
-     .unit = "NAME", .choices = "fp16", .otherwise = "files without one, else fp16",
-     .help = "Stable Diffusion: which files of a folder that has both, as NAME.fp16.safetensors; a picture's recipe "
-             "names them by their identity"},
+     .unit = "NAME", .choices = "fp16|bf16", .otherwise = "files without one, else fp16 or bf16",
+     .help = "Stable Diffusion and Stable Cascade: which files of a folder that has both, as NAME.fp16.safetensors; a "
+             "picture's recipe names them by their identity"},
     {"quantize", "quantize", NULL, 0, LK_PARAMETER_CHOICE, RUN(quantize), .record = LK_RECORD_USED, .label = "quantize",
      .a1111 = "Quantize", .group = "Model", .unit = "TYPE", .initial = "none", .choices = "none|q8|nf4|nf4-mse",
      .help = "pack the transformer's weights as they are read: q8 in 8 bits, nf4 in 4 as bitsandbytes does, nf4-mse "
@@ -83,8 +83,8 @@ const struct lk_parameter lk_parameters[] = {
      .record = LK_RECORD_USED, .families = LK_FOR_EDITING, .label = "sigmas in", .group = "Sampling", .unit = "X,X,...",
      .otherwise = "1 to 1/steps, evenly", .help = "noise levels before the shift, falling from 1; as many steps"},
     {"scheduler", "scheduler", NULL, 0, LK_PARAMETER_TEXT, REQUEST(scheduler), .read = lk_scheduler_load,
-     .record = LK_RECORD_USED, .families = LK_FOR_ALL, .label = "scheduler", .a1111 = "Sampler", .group = "Sampling",
-     .unit = "FILE.json|NAME", .otherwise = "the model's",
+     .record = LK_RECORD_USED, .families = LK_FOR_ALL & ~LK_FOR_CASCADE, .label = "scheduler", .a1111 = "Sampler",
+     .group = "Sampling", .unit = "FILE.json|NAME", .otherwise = "the model's",
      .help = "a scheduler_config.json in place of the model's; the recipe has its values. Of Stable Diffusion a "
              "sampler: " LK_SAMPLER_NAMES},
     {"flow-shift", "flow_shift", NULL, 0, LK_PARAMETER_TEXT, REQUEST(flow_shift), .read = lk_flow_shift_check,
@@ -92,16 +92,25 @@ const struct lk_parameter lk_parameters[] = {
      .unit = "X", .otherwise = "the model's",
      .help = "a static shift of the noise levels, 0.01 to 100, in place of the scheduler's own"},
     {"guidance-scale", "guidance_scale", "guidance", 0, LK_PARAMETER_NUMBER, REQUEST(guidance_scale),
-     .record = LK_RECORD_ALWAYS, .families = LK_FOR_FLUX2 | LK_FOR_BOTH_SD, .label = "guidance", .group = "Sampling",
-     .unit = "X", RANGE(0, 1000), .idle = 1,
-     .help = "FLUX.2: embedded guidance; Stable Diffusion: classifier-free guidance, above 1 each step runs twice; of "
-             "the others 1, which does nothing"},
+     .record = LK_RECORD_ALWAYS, .families = LK_FOR_FLUX2 | LK_FOR_BOTH_SD | LK_FOR_CASCADE, .label = "guidance",
+     .group = "Sampling", .unit = "X", RANGE(0, 1000), .idle = 1,
+     .help =
+         "FLUX.2: embedded guidance; Stable Diffusion and Stable Cascade's prior: classifier-free guidance, above 1 "
+         "each step runs twice; of the others 1, which does nothing"},
+    {"decoder-steps", "decoder_steps", NULL, 0, LK_PARAMETER_INT, REQUEST(decoder_steps), .record = LK_RECORD_USED,
+     .families = LK_FOR_CASCADE, .label = "decoder steps", .a1111 = "Decoder steps", .group = "Sampling", .unit = "N",
+     RANGE(1, LK_MAX_STEPS), .help = "denoising steps of the decoder, which follow those of the prior"},
+    {"decoder-guidance", "decoder_guidance", NULL, 0, LK_PARAMETER_NUMBER, REQUEST(decoder_guidance),
+     .record = LK_RECORD_USED, .families = LK_FOR_CASCADE, .label = "decoder guidance", .a1111 = "Decoder guidance",
+     .group = "Sampling", .unit = "X", RANGE(0, 1000), .otherwise = "0",
+     .help = "classifier-free guidance of the decoder, above 1 each of its steps runs twice"},
     {"true-cfg-scale", "true_cfg_scale", "cfg-scale", 0, LK_PARAMETER_NUMBER, REQUEST(true_cfg_scale),
      .record = LK_RECORD_USED, .families = GUIDED_BY_TWO, .label = "true CFG", .group = "Sampling", .unit = "X",
      RANGE(0, 1000), .help = "classifier-free guidance: above 1 each step runs the model twice"},
     {"negative-prompt", "negative_prompt", NULL, 'n', LK_PARAMETER_TEXT, REQUEST(negative_prompt),
-     .record = LK_RECORD_USED, .families = GUIDED_BY_TWO | LK_FOR_BOTH_SD, .label = "negative", .group = "Sampling",
-     .unit = "TEXT", .otherwise = "the model's own", .help = "what the second run of a step is told"},
+     .record = LK_RECORD_USED, .families = GUIDED_BY_TWO | LK_FOR_BOTH_SD | LK_FOR_CASCADE, .label = "negative",
+     .group = "Sampling", .unit = "TEXT", .otherwise = "the model's own",
+     .help = "what the second run of a step is told"},
     {"eta", "eta", NULL, 0, LK_PARAMETER_NUMBER, REQUEST(eta), .record = LK_RECORD_USED, .families = LK_FOR_BOTH_SD,
      .label = "eta", .group = "Sampling", .unit = "X", RANGE(0, 1),
      .help = "noise that --scheduler ddim adds in each step: 0 none, 1 as much as DDPM"},

@@ -17,7 +17,7 @@
 struct lk_job_run {
     const char *dtype, *device;
     const char *transformer;         /* a file with other weights of it, or NULL */
-    const char *variant;             /* of Stable Diffusion's files, "fp16", or NULL */
+    const char *variant;             /* of files, "fp16", or NULL */
     const char *loras[LK_MAX_LORAS]; /* FILE[=SCALE] */
     int n_loras;
     const char *quantize;    /* how weights are packed as they are read; "none" */
@@ -65,9 +65,10 @@ enum lk_family_bit {
     LK_FOR_STEP1X = 4,
     LK_FOR_SD = 8,
     LK_FOR_SDXL = 16,
+    LK_FOR_CASCADE = 32,
     LK_FOR_BOTH_SD = LK_FOR_SD | LK_FOR_SDXL,
     LK_FOR_EDITING = LK_FOR_FLUX2 | LK_FOR_QWEN | LK_FOR_STEP1X,
-    LK_FOR_ALL = LK_FOR_EDITING | LK_FOR_BOTH_SD
+    LK_FOR_ALL = LK_FOR_EDITING | LK_FOR_BOTH_SD | LK_FOR_CASCADE
 };
 
 struct lk_parameter {

@@ -8,6 +8,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/text.h"
 #include "engine/bf16.h"
+#include "models/cascade/cascade.h"
 #include "models/common/files.h"
 #include "models/embeds.h"
 #include "models/family.h"
@@ -19,8 +20,13 @@
 #include "weights/config.h"
 #include "weights/config_identity.h"
 
-const struct lk_family *const lk_families[] = {&lk_family_flux2, &lk_family_qwen_edit, &lk_family_step1x,
-                                               &lk_family_sd,    &lk_family_sdxl,      NULL};
+const struct lk_family *const lk_families[] = {&lk_family_flux2,
+                                               &lk_family_qwen_edit,
+                                               &lk_family_step1x,
+                                               &lk_family_sd,
+                                               &lk_family_sdxl,
+                                               &lk_family_cascade,
+                                               NULL};
 #define N_FAMILIES (sizeof lk_families / sizeof *lk_families - 1)
 
 /* The list's own copy of the name, NULL if it is not there. */
@@ -64,6 +70,8 @@ static enum lk_code open_family(struct lk_pipeline *p, const struct lk_pipeline_
     }
     if (p->variant && !p->family->text_to_image)
         return lk_fail(LK_E_USAGE, "--variant: %s has none; leave it out", p->name);
+    if (options->n_loras && p->family->text_to_image && !(p->family->bit & LK_FOR_BOTH_SD))
+        return lk_fail(LK_E_USAGE, "lora: %s takes none yet: the editing models and Stable Diffusion do", p->name);
     if (options->n_loras)
         LK_TRY((p->family->bit & LK_FOR_BOTH_SD ? lk_loras_open_whole : lk_loras_open)(
             &p->loras, options->loras, options->n_loras, p->has_weights));
@@ -100,6 +108,7 @@ static enum lk_code find_folder(const char *model, char **out) {
 /* With the identity of the configs that the family reads. */
 static enum lk_code open_folder(struct lk_pipeline *p, const char *model, const struct lk_pipeline_options *options) {
     LK_TRY(is_single_file(model) ? find_single_file(p, model) : find_folder(model, &p->folder));
+    if (!p->single_file) LK_TRY(lk_cascade_enter(&p->folder));
     LK_TRY(lk_config_identity_begin(p->folder));
     const enum lk_code opened = open_family(p, options), rc = lk_config_identity_end(opened, &p->configs);
     if (rc && !opened) p->family->close(p);
@@ -128,7 +137,7 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
     }
     enum lk_code rc = p->family ? open_family(p, options) : open_folder(p, model, options);
     p->transformer = p->variant = NULL;
-    const bool editing = !rc && !(p->family->bit & LK_FOR_BOTH_SD);
+    const bool editing = !rc && !p->family->text_to_image;
     if (editing && with_weights && (rc = lk_lora_merged(&p->family->checkpoints(p)[1].shards[0], &p->merged)))
         p->family->close(p);
     if (rc) {

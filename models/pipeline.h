@@ -55,6 +55,9 @@ struct lk_request {
     const char *concepts[8];
     int n_concepts;
     double concept_momentum_scale, concept_momentum_beta;
+    /* Stable Cascade: steps and guidance of its second diffusion; the first has those above. */
+    int decoder_steps;
+    double decoder_guidance;
     int image_index; /* of a batch whose noise is drawn at once: the noise of so many images is passed over */
     /* SDXL: what its second text encoder is told, NULL: the same; and the sizes that it is told, height before width,
      * two numbers each or none: the output's. */
@@ -146,7 +149,8 @@ struct lk_result {
 /* One stage of a run as the plan device saw it. */
 struct lk_plan_stage {
     /* "vision", "text_encoder", "vae_encode", "conditioning" (what is made once for all steps), "transformer" (a
-     * step), "region" (a step of the edited tokens only, as if it were all), "vae_decode" */
+     * step), "region" (a step of the edited tokens only, as if it were all), "decoder_setup" and "decoder" (the same
+     * two of a second diffusion), "vae_decode" */
     const char *name;
     uint64_t parameters;   /* of the component; of "conditioning" and "transformer" those that the stage reads */
     uint64_t weight_bytes; /* that the stage reads */
@@ -199,7 +203,7 @@ struct lk_pipeline_options {
     const char *transformer;   /* a file with other weights of the transformer, safetensors or GGUF; NULL: none */
     const char *const *loras;  /* adapters of the transformer, FILE[=SCALE], in their order (weights/lora/lora.h) */
     int n_loras;
-    const char *variant; /* Stable Diffusion: of its files, "fp16"; NULL: those without, else fp16 */
+    const char *variant; /* of the files of a model that has no edits, "fp16"; NULL: those without, else fp16 or bf16 */
     bool configs;        /* as lk_pipeline_open_configs; of adapters only shapes are read */
 };
 enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,

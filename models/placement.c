@@ -9,7 +9,7 @@
 #define SLOT_BYTES     ((uint64_t)32 << 20) /* at most, of a reader's slot */
 #define PAGES_MORE     ((uint64_t)3 << 30)  /* of them, for pages of files: they are in memory without a copy */
 #define WITHOUT_LAYERS 3                    /* units in the ring of a stage that has no attention */
-#define READERS        4
+#define READERS        8
 #define N_LEAST_ROWS   2 /* weights that meet less than one N-th of the most rows of a stage are resident first */
 
 static uint64_t align(uint64_t bytes) { return (bytes + LK_PLACE_ALIGN - 1) / LK_PLACE_ALIGN * LK_PLACE_ALIGN; }
@@ -82,7 +82,8 @@ static bool met_once(const struct lk_stage_visits *s, size_t n_units, bool *seen
         if (seen[s->visits[i].unit]) return false;
         seen[s->visits[i].unit] = true;
     }
-    return s->n_cycles == 1 && strcmp(s->name, "transformer"); /* of whose steps the plan has one */
+    /* The plan has one of the steps of these. */
+    return s->n_cycles == 1 && strcmp(s->name, "transformer") && strcmp(s->name, "decoder");
 }
 
 static enum lk_code measure(const struct lk_itinerary *it, const struct lk_budget *budget, struct need *needs) {
@@ -490,7 +491,7 @@ enum lk_code lk_placement_prepare(struct lk_device *dev, const struct lk_device 
     struct attempt a = {.budget = dev->budget};
     if (!dev->memory->place) return lk_device_prepare(dev, arena_bytes);
     LK_TRY(dev->memory->room(dev, dev->budget.bytes, &a.room));
-    if (!a.budget.host_bytes) a.budget.host_bytes = lk_host_room("");
+    if (!a.budget.host_bytes) a.budget.host_bytes = lk_host_room("") + a.room.host_held;
     enum lk_code rc = try_placement(dev, plan, &a);
     while (rc == LK_E_FIT && (a.host_lacks ? ask_host_for_less(&a) : ask_device_for_less(&a)))
         rc = try_placement(dev, plan, &a);

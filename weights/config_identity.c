@@ -1,6 +1,7 @@
 #include "weights/config_identity.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,8 @@ struct file {
 };
 
 static _Thread_local struct {
-    const char *folder; /* NULL: nobody is recording */
+    const char *folder;        /* NULL: nobody is recording */
+    const char *also, *prefix; /* the second one; NULL: there is none */
     struct lk_store texts;
     struct file files[MAX_FILES];
     int n;
@@ -31,17 +33,31 @@ enum lk_code lk_config_identity_begin(const char *folder) {
     return recorder.folder ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", folder);
 }
 
-/* The file's name in the folder; NULL: it is elsewhere. */
-static const char *name_in_folder(const char *path) {
-    const size_t n = recorder.folder ? strlen(recorder.folder) : 0;
-    return n && !strncmp(path, recorder.folder, n) && path[n] == '/' ? path + n + 1 : NULL;
+enum lk_code lk_config_identity_also(const char *folder, const char *prefix) {
+    if (!recorder.folder) return LK_OK;
+    recorder.also = lk_store_copy(&recorder.texts, folder, strlen(folder));
+    recorder.prefix = prefix;
+    return recorder.also ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", folder);
 }
 
-bool lk_config_identity_wants(const char *path) { return name_in_folder(path) != NULL; }
+/* The file's name in a folder; NULL: it is elsewhere. */
+static const char *name_in(const char *folder, const char *path) {
+    const size_t n = folder ? strlen(folder) : 0;
+    return n && !strncmp(path, folder, n) && path[n] == '/' ? path + n + 1 : NULL;
+}
+
+bool lk_config_identity_wants(const char *path) {
+    return name_in(recorder.folder, path) || name_in(recorder.also, path);
+}
 
 void lk_config_identity_add(const char *path, const char *lines) {
-    const char *name = name_in_folder(path);
+    const char *name = name_in(recorder.folder, path), *also = name ? NULL : name_in(recorder.also, path);
+    char prefixed[256];
     int i = 0;
+    if (also) {
+        snprintf(prefixed, sizeof prefixed, "%s%s", recorder.prefix, also);
+        name = prefixed;
+    }
     while (name && i < recorder.n && strcmp(recorder.files[i].name, name)) i++;
     if (!name || recorder.rc) return;
     if (i == MAX_FILES) {

@@ -17,6 +17,8 @@
 
 /* One at a time in a thread. */
 enum lk_code lk_config_identity_begin(const char *folder);
+/* Files below a second folder count too, with `prefix` before their names. */
+enum lk_code lk_config_identity_also(const char *folder, const char *prefix);
 /* Gives rc back, or LK_E_NOMEM. *text: a JSON object, file names sorted, lk_malloc'ed; NULL unless LK_OK. */
 enum lk_code lk_config_identity_end(enum lk_code rc, char **text);
 

@@ -85,7 +85,9 @@ enum lk_code lk_study_read_adapters(struct lk_study *s, struct lk_study_model *m
     cJSON *list = cJSON_ParseWithLength(text, n);
     const cJSON *item;
     enum lk_code rc = LK_OK;
-    if (!cJSON_IsArray(list) || !cJSON_GetArraySize(list))
+    if (!(lk_family_bit_of(m->family) & (LK_FOR_EDITING | LK_FOR_BOTH_SD)))
+        rc = lk_study_bad(s, field, "%s takes no adapters; leave it out", m->label);
+    else if (!cJSON_IsArray(list) || !cJSON_GetArraySize(list))
         rc = lk_study_bad(s, field,
                           "expected a list of adapters, each as {\"file\": \"style.safetensors\", \"scale\": "
                           "1}, got something else");

@@ -1,4 +1,4 @@
-/* The released configurations as JSON texts. */
+/* The released configurations as JSON texts; the text encoder's is lk_clip_text_big_g. */
 #pragma once
 
 struct lk_cascade_released {

@@ -7,11 +7,10 @@
 #define MOST_STEPS      1000
 #define MOST_STEPS_BF16 250
 
-enum lk_code lk_cascade_times(int n_steps, bool bf16, float *times) {
+enum lk_code lk_cascade_times(const char *key, int n_steps, bool bf16, float *times) {
     const int most = bf16 ? MOST_STEPS_BF16 : MOST_STEPS;
     if (n_steps < 1 || n_steps > most)
-        return lk_fail(LK_E_USAGE, "num_inference_steps: expected 1 to %d%s, got %d", most, bf16 ? " in bf16" : "",
-                       n_steps);
+        return lk_fail(LK_E_USAGE, "%s: expected 1 to %d%s, got %d", key, most, bf16 ? " in bf16" : "", n_steps);
     /* torch.linspace: both halves count from their end. */
     const float step = -1 / (float)n_steps;
     for (int i = 0; i <= n_steps; i++)

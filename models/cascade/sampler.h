@@ -8,8 +8,8 @@
 #include "engine/base/status.h"
 
 /* times[n + 1] fall from 1 to 0. LK_E_USAGE beyond 1 to 1000 steps, and with bf16 beyond 250: there the reference takes
- * the wrong next time. */
-enum lk_code lk_cascade_times(int n_steps, bool bf16, float *times);
+ * the wrong next time; key: the parameter of n_steps. */
+enum lk_code lk_cascade_times(const char *key, int n_steps, bool bf16, float *times);
 /* alpha of the cosine schedule, clamped to 0.0001 .. 0.9999. */
 float lk_cascade_alpha(float time);
 /* x[n] to the next time, 0 at the end. bf16: x is rounded, and the time as the reference's. */

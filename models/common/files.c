@@ -59,6 +59,18 @@ enum lk_code lk_component_open(struct lk_checkpoint *out, const char *folder, co
     return rc;
 }
 
+enum lk_code lk_component_open_variant(struct lk_checkpoint *out, const char *folder, const char *component,
+                                       const char *stem, struct lk_file_variant variant) {
+    struct lk_error error;
+    enum lk_code rc = variant.only ? LK_E_NOT_FOUND : lk_component_open(out, folder, component, stem);
+    if (rc != LK_E_NOT_FOUND) return rc;
+    lk_error_get(&error, rc);
+    char *other = lk_format("%s.%s", stem, variant.name);
+    rc = other ? lk_component_open(out, folder, component, other) : lk_fail(LK_E_NOMEM, "%s: out of memory", folder);
+    lk_free(other);
+    return rc == LK_E_NOT_FOUND && !variant.only ? lk_error_set(&error) : rc;
+}
+
 enum lk_code lk_component_open_present(struct lk_checkpoint *out, const char *folder, const char *component,
                                        const char *stem) {
     char *path;

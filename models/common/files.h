@@ -22,7 +22,15 @@ enum lk_code lk_component_config(struct lk_config **out, const char *folder, con
 /* folder/component with the weights STEM.safetensors (or sharded). */
 enum lk_code lk_component_open(struct lk_checkpoint *out, const char *folder, const char *component, const char *stem);
 
-/* The same, though shards may be missing (weights/checkpoint.h). */
+/* The same of STEM.safetensors, else STEM.VARIANT.safetensors; `only`: of the latter alone. */
+struct lk_file_variant {
+    const char *name; /* "fp16" */
+    bool only;
+};
+enum lk_code lk_component_open_variant(struct lk_checkpoint *out, const char *folder, const char *component,
+                                       const char *stem, struct lk_file_variant variant);
+
+/* The same as lk_component_open, though shards may be missing (weights/checkpoint.h). */
 enum lk_code lk_component_open_present(struct lk_checkpoint *out, const char *folder, const char *component,
                                        const char *stem);
 

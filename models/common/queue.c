@@ -8,9 +8,14 @@
 #include "models/embeds.h"
 #include "models/placement.h"
 
+/* What the stages of each diffusion are called. */
+static const struct diffusion {
+    const char *prepare, *steps, *traces;
+} diffusions[] = {{"conditioning", "transformer", ""}, {"decoder_setup", "decoder", "decoder."}};
+
 struct queue {
-    const struct lk_stages *stages;
-    const struct lk_queue *given; /* NULL when one job is only planned */
+    const struct lk_stages *stages, *diffusing; /* the latter of the diffusion that is under way */
+    const struct lk_queue *given;               /* NULL when one job is only planned */
     struct lk_device *dev;
     void **runs; /* of each job; NULL: done or failed */
     int n;
@@ -90,15 +95,18 @@ static enum lk_code encode_references(const struct queue *q, struct lk_walk *w) 
     return LK_OK;
 }
 
+static const struct diffusion *names_of(const struct queue *q) { return &diffusions[q->diffusing != q->stages]; }
+
 /* The end of step i: the latents go along the velocity. */
 static enum lk_code advance(const struct queue *q, struct lk_walk *w, int i) {
     struct lk_euler_step step = {.x = &w->latents, .v = &w->velocity, .dt = w->sigmas[i + 1] - w->sigmas[i]};
-    LK_TRY(lk_trace(w->dev, &w->velocity, "step.%d.velocity", i));
-    LK_TRY(q->stages->advance ? q->stages->advance(w, i) : lk_euler_step(w->dev, &step));
+    const struct diffusion *names = names_of(q);
+    LK_TRY(lk_trace(w->dev, &w->velocity, "%sstep.%d.velocity", names->traces, i));
+    LK_TRY(q->diffusing->advance ? q->diffusing->advance(w, i) : lk_euler_step(w->dev, &step));
     LK_TRY(lk_mask_blend(w, i));
-    LK_TRY(lk_trace(w->dev, &w->latents, "step.%d.latents", i));
-    LK_TRY(lk_walk_check_finite(w, &w->latents, "transformer", i));
-    LK_TRY(lk_walk_step_done(w, i));
+    LK_TRY(lk_trace(w->dev, &w->latents, "%sstep.%d.latents", names->traces, i));
+    LK_TRY(lk_walk_check_finite(w, &w->latents, names->steps, i));
+    LK_TRY(lk_walk_step_done(w, names->steps, i));
     bool last = i + 1 == lk_walk_calls(w) || lk_walk_planning(w);
     return last ? lk_walk_keep(w, "", &w->latents, &w->final) : LK_OK;
 }
@@ -113,7 +121,7 @@ static enum lk_code denoise(struct queue *q, const int *at, int n) {
             if (w && step < (lk_walk_planning(w) ? 1 : lk_walk_calls(w))) active[n_active++] = q->runs[at[k]];
         }
         if (!n_active) return LK_OK;
-        LK_TRY(q->stages->predict(active, n_active, step));
+        LK_TRY(q->diffusing->predict(active, n_active, step));
         for (int k = 0; k < n; k++) {
             struct lk_walk *w = q->runs[at[k]];
             if (w && step < lk_walk_calls(w)) LK_TRY(settle(q, at[k], advance(q, w, step)));
@@ -128,39 +136,40 @@ static enum lk_code prepare(struct queue *q, int *at, int n, int *n_left) {
     *n_left = 0;
     for (int k = 0; k < n; k++) {
         struct lk_walk *w = ready[*n_left] = q->runs[at[k]];
-        LK_TRY(lk_walk_begin(w, "conditioning", &before));
-        LK_TRY(settle(q, at[k], q->stages->prepare(ready, *n_left)));
+        LK_TRY(lk_walk_begin(w, names_of(q)->prepare, &before));
+        LK_TRY(settle(q, at[k], q->diffusing->prepare(ready, *n_left)));
         if (!q->runs[at[k]]) continue;
         at[(*n_left)++] = at[k];
-        lk_walk_note(w, "conditioning", NULL, 1, &before);
+        lk_walk_note(w, names_of(q)->prepare, NULL, 1, &before);
     }
     return LK_OK;
 }
 
 /* What one forward costs: of both branches' the mean. */
 static void note_steps(const struct queue *q, struct lk_walk *w, struct lk_cost *before) {
-    uint64_t n = (uint64_t)q->stages->forwards(w);
+    uint64_t n = (uint64_t)q->diffusing->forwards(w);
     const struct lk_cost *now = &q->dev->cost;
     before->flops = now->flops - (now->flops - before->flops) / n;
     before->bytes = now->bytes - (now->bytes - before->bytes) / n;
-    int steps = q->stages->whole_steps ? q->stages->whole_steps(w) : lk_walk_calls(w);
-    lk_walk_note(w, "transformer", NULL, steps * (int)n, before);
+    int steps = q->diffusing->whole_steps ? q->diffusing->whole_steps(w) : lk_walk_calls(w);
+    lk_walk_note(w, names_of(q)->steps, NULL, steps * (int)n, before);
 }
 
-/* Some jobs from their noise to their final latents. */
+/* Some jobs from their noise to the latents at a diffusion's end. */
 static enum lk_code visit(struct queue *q, int *at, int n) {
     struct lk_cost before;
     size_t mark = lk_arena_mark(&q->dev->arena);
     LK_TRY(prepare(q, at, n, &n));
-    for (int k = 0; k < n; k++) LK_TRY(lk_walk_begin(q->runs[at[k]], "transformer", &before));
+    for (int k = 0; k < n; k++) LK_TRY(lk_walk_begin(q->runs[at[k]], names_of(q)->steps, &before));
     LK_TRY(denoise(q, at, n));
     if (n && q->runs[at[0]]) note_steps(q, q->runs[at[0]], &before);
     lk_arena_release(&q->dev->arena, mark);
     return LK_OK;
 }
 
-static enum lk_code transform(struct queue *q) {
+static enum lk_code transform(struct queue *q, const struct lk_stages *diffusing) {
     int at[LK_MAX_JOBS_PER_VISIT], n = 0;
+    q->diffusing = diffusing;
     for (int i = 0; i < q->n; i++) {
         if (q->runs[i]) at[n++] = i;
         if (n < q->most && i + 1 < q->n) continue;
@@ -177,7 +186,9 @@ static enum lk_code stages(struct queue *q) {
     if (embeds && !q->given->references) return LK_OK;
     for (int i = 0; i < q->n; i++)
         if (q->runs[i]) LK_TRY(settle(q, i, encode_references(q, q->runs[i])));
-    return embeds ? LK_OK : transform(q);
+    if (embeds) return LK_OK;
+    LK_TRY(transform(q, q->stages));
+    return q->stages->second ? transform(q, q->stages->second) : LK_OK;
 }
 
 /* Checks that the files are still those that were opened, and fills in the result. */

@@ -27,6 +27,10 @@ struct lk_stages {
     enum lk_code (*advance)(void *run, int i);
     int (*forwards)(const void *run);    /* of the transformer in a step */
     int (*whole_steps)(const void *run); /* in which all tokens pass through it; NULL: all */
+    /* A second diffusion (Stable Cascade's decoder): of its table prepare, predict, advance, forwards and whole_steps
+     * count, and its first prepare finds the first diffusion's latents in walk->final. prepare sets walk->n_calls.
+     * NULL: there is one. */
+    const struct lk_stages *second;
     /* walk->final to walk->result->image. */
     enum lk_code (*decode)(void *run);
     void (*describe)(const void *run, struct lk_plan *out);

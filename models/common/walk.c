@@ -166,7 +166,7 @@ bool lk_walk_same_schedule(const struct lk_walk *a, const struct lk_walk *b) {
            !memcmp(a->timesteps, b->timesteps, (size_t)n * sizeof *a->timesteps);
 }
 
-enum lk_code lk_walk_step_done(const struct lk_walk *w, int i) { return tell(w, "transformer", i + 1); }
+enum lk_code lk_walk_step_done(const struct lk_walk *w, const char *stage, int i) { return tell(w, stage, i + 1); }
 
 enum lk_code lk_walk_pixels(const struct lk_walk *w, struct lk_image *rgb, const struct lk_tensor *pixels) {
     size_t mark = lk_arena_mark(&w->dev->arena);

@@ -99,8 +99,8 @@ enum lk_code lk_walk_schedule(struct lk_walk *walk, const struct lk_flow_match_c
 /* Whether both have the same timesteps. */
 bool lk_walk_same_schedule(const struct lk_walk *a, const struct lk_walk *b);
 
-/* Tells the caller of the end of step i (from 0). */
-enum lk_code lk_walk_step_done(const struct lk_walk *walk, int i);
+/* Tells the caller of the end of a stage's step i (from 0). */
+enum lk_code lk_walk_step_done(const struct lk_walk *walk, const char *stage, int i);
 
 /* An image as values in [-1, 1] on the device. Frees it; it is not looked at when planning. */
 enum lk_code lk_walk_pixels(const struct lk_walk *walk, struct lk_image *rgb, const struct lk_tensor *pixels);

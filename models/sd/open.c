@@ -91,18 +91,6 @@ static enum lk_code read_configs(struct lk_sd *m, const struct lk_pipeline *pipe
     return check_widths(m, text, unet, vae, folder ? folder : pipeline->name);
 }
 
-/* STEM.safetensors, else STEM.fp16.safetensors; with a variant the latter alone. */
-static enum lk_code open_component(struct lk_checkpoint *out, const struct lk_pipeline *pipeline, const char *component,
-                                   const char *stem, const char *fp16) {
-    const char *folder = pipeline->folder;
-    struct lk_error error;
-    enum lk_code rc = pipeline->variant ? LK_E_NOT_FOUND : lk_component_open(out, folder, component, stem);
-    if (rc != LK_E_NOT_FOUND) return rc;
-    lk_error_get(&error, rc);
-    rc = lk_component_open(out, folder, component, fp16);
-    return rc == LK_E_NOT_FOUND && !pipeline->variant ? lk_error_set(&error) : rc;
-}
-
 /* The first names of the attention in the middle of a VAE. */
 static enum lk_code rename_vae(struct lk_checkpoint *vae) {
     static const struct lk_rename rules[] = {
@@ -131,12 +119,11 @@ static enum lk_code open_tokenizers(struct lk_sd *m, const struct lk_pipeline *p
 }
 
 static enum lk_code open_files(struct lk_sd *m, const struct lk_pipeline *p) {
-    LK_TRY(open_component(&m->checkpoints[LK_SD_TEXT], p, "text_encoder", "model", "model.fp16"));
-    if (m->xl) LK_TRY(open_component(&m->checkpoints[LK_SD_TEXT_2], p, "text_encoder_2", "model", "model.fp16"));
-    LK_TRY(open_component(&m->checkpoints[LK_SD_UNET], p, "unet", "diffusion_pytorch_model",
-                          "diffusion_pytorch_model.fp16"));
-    LK_TRY(open_component(&m->checkpoints[LK_SD_VAE], p, "vae", "diffusion_pytorch_model",
-                          "diffusion_pytorch_model.fp16"));
+    static const char *const names[] = {"text_encoder", "unet", "vae", "text_encoder_2"};
+    const struct lk_file_variant variant = {p->variant ? p->variant : "fp16", p->variant != NULL};
+    for (int i = 0; i < (m->xl ? LK_SD_CHECKPOINTS : LK_SD_TEXT_2); i++)
+        LK_TRY(lk_component_open_variant(&m->checkpoints[i], p->folder, names[i],
+                                         strncmp(names[i], "text", 4) ? "diffusion_pytorch_model" : "model", variant));
     return rename_vae(&m->checkpoints[LK_SD_VAE]);
 }
 
@@ -211,18 +198,4 @@ void lk_sd_close(struct lk_pipeline *pipeline) {
     for (int i = 0; i < LK_SD_CHECKPOINTS; i++) lk_checkpoint_close(&m->checkpoints[i]);
     lk_free(m);
     pipeline->model = NULL;
-}
-
-enum lk_code lk_sd_tokenize(const struct lk_sd *m, int i, const char *prompt, int32_t ids[LK_SD_IDS], int *n_cut) {
-    const struct lk_clip_ids *special = &m->clip_ids[i];
-    int32_t *words;
-    size_t n;
-    LK_TRY(lk_tokenizer_encode(m->tokenizers[i], prompt, strlen(prompt), &words, &n));
-    const size_t n_kept = n < LK_SD_IDS - 2 ? n : LK_SD_IDS - 2;
-    ids[0] = special->bos;
-    for (size_t k = 0; k < LK_SD_IDS - 1; k++)
-        ids[1 + k] = k < n_kept ? words[k] : k == n_kept ? special->eos : special->pad;
-    lk_free(words);
-    *n_cut = (int)(n - n_kept);
-    return LK_OK;
 }

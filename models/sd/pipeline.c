@@ -62,8 +62,9 @@ static enum lk_code tokenize(struct run *r) {
     for (int b = r->guided ? NEGATIVE : POSITIVE; b < r->n_branches; b++)
         for (int i = 0; i < r->m->n_text; i++) {
             const char *prompt = i && second[b] ? second[b] : first[b];
-            int n_cut;
-            enum lk_code rc = lk_sd_tokenize(r->m, i, prompt ? prompt : "", r->ids[b][i], &n_cut);
+            int n_real, n_cut;
+            enum lk_code rc = lk_tokenizer_encode_clip(r->m->tokenizers[i], &r->m->clip_ids[i], prompt ? prompt : "",
+                                                       r->ids[b][i], &n_real, &n_cut);
             if (rc)
                 return b == NEGATIVE   ? lk_fail_prefix(rc, "negative_prompt")
                        : b >= CONCEPTS ? lk_fail_prefix(rc, "concept")

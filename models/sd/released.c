@@ -47,11 +47,7 @@ const struct lk_sd_released lk_sd_released[2] = {
                         "ps\":1e-05,\"max_position_embeddings\":77,\"model_type\":\"clip_text_model\",\"num_attention_"
                         "heads\":12,\"num_"
                         "hidden_layers\":12,\"projection_dim\":768,\"vocab_size\":49408}",
-        .text_encoder_2 = "{\"eos_token_id\":2,\"hidden_act\":\"gelu\",\"hidden_size\":1280,\"intermediate_size\":5120,"
-                          "\"layer_norm_eps\":1"
-                          "e-05,\"max_position_embeddings\":77,\"model_type\":\"clip_text_model\",\"num_attention_"
-                          "heads\":20,\"num_hidde"
-                          "n_layers\":32,\"projection_dim\":1280,\"vocab_size\":49408}",
+        .text_encoder_2 = lk_clip_text_big_g,
         .unet =
             "{\"_class_name\":\"UNet2DConditionModel\",\"act_fn\":\"silu\",\"addition_embed_type\":\"text_time\","
             "\"addition_ti"

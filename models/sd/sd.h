@@ -12,7 +12,7 @@
 #include "models/vae/autoencoder_kl.h"
 #include "weights/quant/rename.h"
 
-#define LK_SD_IDS 77 /* of every prompt: begin, words, end, padding */
+#define LK_SD_IDS LK_CLIP_IDS
 
 enum { LK_SD_TEXT, LK_SD_UNET, LK_SD_VAE, LK_SD_TEXT_2, LK_SD_CHECKPOINTS };
 
@@ -53,8 +53,5 @@ struct lk_sd_names {
 };
 enum lk_code lk_sd_unet_names(struct lk_sd_names *out, const struct lk_unet_config *config);
 void lk_sd_names_free(struct lk_sd_names *names); /* in any case */
-
-/* The ids of a prompt by tokenizer i: begin, at most 75 of the text, end, padding. *n_cut gets how many did not fit. */
-enum lk_code lk_sd_tokenize(const struct lk_sd *m, int i, const char *prompt, int32_t ids[LK_SD_IDS], int *n_cut);
 
 extern const struct lk_stages lk_sd_stages;

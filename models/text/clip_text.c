@@ -9,6 +9,12 @@
 
 #define LEGACY_EOS 2
 
+const char lk_clip_text_big_g[] =
+    "{\"eos_token_id\":2,\"hidden_act\":\"gelu\",\"hidden_size\":1280,\"intermediate_size\":5120,\"layer_norm_eps\":1e-"
+    "05,"
+    "\"max_position_embeddings\":77,\"model_type\":\"clip_text_model\",\"num_attention_heads\":20,"
+    "\"num_hidden_layers\":32,\"projection_dim\":1280,\"vocab_size\":49408}";
+
 enum lk_code lk_clip_text_config_read(struct lk_clip_text_config *out, struct lk_config *json, bool with_projection) {
     static const char *const inert[] = {
         "architectures", "attention_dropout",    "bos_token_id",      "dropout",
@@ -104,9 +110,10 @@ static enum lk_code norm(struct lk_device *dev, const struct lk_clip_text *m, co
     return lk_layer_norm(dev, &op);
 }
 
-/* h [n, H] += self-attention of its norm. */
+/* h [n, H] += self-attention of its norm. With a mask, padding behind the first n_real rows sees those and no padding.
+ */
 static enum lk_code attend(struct lk_device *dev, const struct lk_clip_text *m, const struct lk_clip_text_layer *l,
-                           const struct lk_tensor *h) {
+                           const struct lk_tensor *h, int64_t n_real) {
     const int64_t n = h->shape[0], c = h->shape[1], heads = m->config.num_attention_heads, d = c / heads;
     const size_t mark = lk_arena_mark(&dev->arena);
     struct lk_tensor x, qkv[3];
@@ -116,10 +123,15 @@ static enum lk_code attend(struct lk_device *dev, const struct lk_clip_text *m, 
     LK_TRY(lk_project(dev, &qkv[0], &x, &l->q_proj, LK_ACT_NONE));
     LK_TRY(lk_project(dev, &qkv[1], &x, &l->k_proj, LK_ACT_NONE));
     LK_TRY(lk_project(dev, &qkv[2], &x, &l->v_proj, LK_ACT_NONE));
-    const struct lk_tensor q = LK_VIEW(&qkv[0], n, heads, d), k = LK_VIEW(&qkv[1], n, heads, d);
-    const struct lk_tensor v = LK_VIEW(&qkv[2], n, heads, d), out = LK_VIEW(&x, n, heads, d);
-    struct lk_attention op = {.out = &out, .q = &q, .k = &k, .v = &v, .scale = 1.0f / sqrtf((float)d), .causal = true};
-    LK_TRY(lk_attention(dev, &op));
+    for (int padding = 0; padding < (n_real < n ? 2 : 1); padding++) {
+        const int64_t first = padding ? n_real : 0, n_rows = padding ? n - n_real : n_real;
+        const struct lk_tensor parts[] = {lk_tensor_rows(&x, first, n_rows), lk_tensor_rows(&qkv[0], first, n_rows),
+                                          lk_tensor_rows(&qkv[1], 0, n_real), lk_tensor_rows(&qkv[2], 0, n_real)};
+        const struct lk_tensor out = LK_VIEW(&parts[0], n_rows, heads, d), q = LK_VIEW(&parts[1], n_rows, heads, d),
+                               k = LK_VIEW(&parts[2], n_real, heads, d), v = LK_VIEW(&parts[3], n_real, heads, d);
+        LK_TRY(lk_attention(
+            dev, &(struct lk_attention){&out, &q, &k, &v, .scale = 1.0f / sqrtf((float)d), .causal = !padding}));
+    }
     LK_TRY(lk_project_onto(dev, h, &x, &l->out_proj, NULL));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
@@ -186,7 +198,7 @@ enum lk_code lk_clip_text_encode(struct lk_device *dev, const struct lk_clip_tex
         if (i == p->layer && p->final_norm) LK_TRY(norm(dev, m, &m->final_layer_norm, &h, p->hidden));
         if (i == p->layer && !p->final_norm) LK_TRY(lk_copy(dev, &(struct lk_copy){.y = p->hidden, .x = &h}));
         if (i == n_layers || (i >= p->layer && !p->pooled)) break;
-        LK_TRY(attend(dev, m, &m->layers[i], &h));
+        LK_TRY(attend(dev, m, &m->layers[i], &h, p->n_real ? p->n_real : p->n));
         LK_TRY(feed_forward(dev, m, &m->layers[i], &h));
     }
     if (p->pooled) LK_TRY(pool(dev, m, p, &h));

@@ -1,5 +1,5 @@
 /* CLIP's text towers: ViT-L/14 (CLIPTextModel) and bigG (CLIPTextModelWithProjection), which condition Stable
- * Diffusion. Pre-norm layers with biases everywhere; attention is causal, also over the padding. Source: transformers
+ * Diffusion and Stable Cascade. Pre-norm layers with biases everywhere; attention is causal. Source: transformers
  * modeling_clip.py. */
 #pragma once
 
@@ -29,6 +29,9 @@ struct lk_clip_text {
     void *owned;
 };
 
+/* config.json of LAION's bigG, which SDXL and Stable Cascade have. */
+extern const char lk_clip_text_big_g[];
+
 /* config.json of the class CLIPTextModel, or CLIPTextModelWithProjection; unknown keys are errors. Takes and closes
  * `json`. */
 enum lk_code lk_clip_text_config_read(struct lk_clip_text_config *out, struct lk_config *json, bool with_projection);
@@ -44,11 +47,12 @@ enum lk_code lk_clip_text_bind_with(struct lk_clip_text *m, const struct lk_clip
 void lk_clip_text_free(struct lk_clip_text *m);
 
 struct lk_clip_text_pass {
-    const char *name;               /* of the component, for traces: "text_encoder" */
-    const int32_t *ids;             /* [n], NULL when planning; below vocab_size */
-    int64_t n;                      /* at most max_position_embeddings */
-    int64_t layer;                  /* whose state is wanted: after so many layers */
-    bool final_norm;                /* with the final norm */
+    const char *name;   /* of the component, for traces: "text_encoder" */
+    const int32_t *ids; /* [n], NULL when planning; below vocab_size */
+    int64_t n;          /* at most max_position_embeddings */
+    int64_t n_real;     /* rows before the padding, whose rows then attend to these alone; 0: padding is not masked */
+    int64_t layer;      /* whose state is wanted: after so many layers */
+    bool final_norm;    /* with the final norm */
     const struct lk_tensor *hidden; /* [n, H] window */
     const struct lk_tensor *pooled; /* [1, P]: the projected, normed last state at the end token; NULL: not wanted */
 };

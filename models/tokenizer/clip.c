@@ -178,3 +178,18 @@ enum lk_code lk_tokenizer_open_clip(struct lk_tokenizer **out, const char *folde
     for (int i = 0; i < N; i++) lk_free(paths[i]);
     return rc;
 }
+
+enum lk_code lk_tokenizer_encode_clip(const struct lk_tokenizer *tokenizer, const struct lk_clip_ids *special,
+                                      const char *prompt, int32_t ids[LK_CLIP_IDS], int *n_real, int *n_cut) {
+    int32_t *words;
+    size_t n;
+    LK_TRY(lk_tokenizer_encode(tokenizer, prompt, strlen(prompt), &words, &n));
+    const size_t n_kept = n < LK_CLIP_IDS - 2 ? n : LK_CLIP_IDS - 2;
+    ids[0] = special->bos;
+    for (size_t k = 0; k < LK_CLIP_IDS - 1; k++)
+        ids[1 + k] = k < n_kept ? words[k] : k == n_kept ? special->eos : special->pad;
+    lk_free(words);
+    *n_real = (int)n_kept + 2;
+    *n_cut = (int)(n - n_kept);
+    return LK_OK;
+}

@@ -24,6 +24,11 @@ struct lk_clip_ids {
 };
 enum lk_code lk_tokenizer_open_clip(struct lk_tokenizer **out, const char *folder, const char *component,
                                     struct lk_clip_ids *ids);
+/* The ids of a prompt as such a model reads it: begin, at most 75 of the text, end, padding. *n_real: those before the
+ * padding; *n_cut: of the text, how many did not fit. */
+#define LK_CLIP_IDS 77
+enum lk_code lk_tokenizer_encode_clip(const struct lk_tokenizer *tokenizer, const struct lk_clip_ids *special,
+                                      const char *prompt, int32_t ids[LK_CLIP_IDS], int *n_real, int *n_cut);
 void lk_tokenizer_free(struct lk_tokenizer *tokenizer);
 
 /* Ids of text (UTF-8, `length` bytes, NUL is LK_E_PROMPT as is invalid UTF-8) without any added BOS/EOS

@@ -15,6 +15,7 @@ const struct tiny_edit tiny_edits[TINY_EDITS] = {
 const struct tiny_edit tiny_pictures[TINY_PICTURES] = {
     {"sd15", "golden/data/sd/sd15/checkpoint", true, NULL},
     {"sdxl", "golden/data/sd/sdxl/checkpoint", true, NULL},
+    {"cascade", "golden/data/cascade/checkpoint", true, NULL},
 };
 
 void tiny_job_open(struct tiny_job *job, const struct tiny_edit *edit, enum lk_dtype dtype, int n_steps) {
@@ -41,7 +42,11 @@ void tiny_job_open_with(struct tiny_job *job, const struct tiny_edit *edit, cons
         q->width = 32;
         q->height = 48;
     }
-    if (!lk_pipeline_takes_images(job->pipeline)) {
+    if (q->decoder_steps) {
+        q->width = q->height = 128;
+        q->decoder_steps = q->num_inference_steps;
+        q->decoder_guidance = 1.5;
+    } else if (!lk_pipeline_takes_images(job->pipeline)) {
         q->width = q->height = 64;
         q->scheduler = "unipc";
     } else if (flux2) {

@@ -13,7 +13,7 @@ struct tiny_edit {
 #define TINY_EDITS 6
 extern const struct tiny_edit tiny_edits[TINY_EDITS]; /* the edits, then those from text */
 #define TINY_FAMILIES 3
-#define TINY_PICTURES 2
+#define TINY_PICTURES 3
 extern const struct tiny_edit tiny_pictures[TINY_PICTURES]; /* of models that make pictures from text alone */
 
 /* An open job; everything in it lives until tiny_job_close. */

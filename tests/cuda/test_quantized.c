@@ -141,7 +141,7 @@ static void planned_bytes(void **state) {
     const uint64_t without = lk_device_plan_footprint(plan, 1 << 20), bytes = with - without;
     lk_device_free(plan);
     assert_true(bytes >= 128 * 256 / 2 + 128 * 256 / 64 * 2);
-    assert_true(bytes < 2 * 128 * 256);
+    assert_true(bytes < 2 * 128 * 256 || bytes == cuda->memory_grain);
     drop(&w);
 }
 

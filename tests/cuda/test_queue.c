@@ -22,8 +22,8 @@ static void fewer_in_a_visit(struct tiny_queue *q, struct lk_device **dev, const
 static void same_picture_in_a_queue(void **state) {
     static const int order[] = {3, 0, 1};
     (void)state;
-    for (int i = 0; i < TINY_FAMILIES + 1; i++) {
-        const struct tiny_edit *edit = i < TINY_FAMILIES ? &tiny_edits[i] : &tiny_pictures[1];
+    for (int i = 0; i < TINY_FAMILIES + 2; i++) {
+        const struct tiny_edit *edit = i < TINY_FAMILIES ? &tiny_edits[i] : &tiny_pictures[i - TINY_FAMILIES + 1];
         struct lk_device *dev;
         struct tiny_queue q;
         assert_ok(lk_device_cuda_create(0, &dev));

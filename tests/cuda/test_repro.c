@@ -76,13 +76,15 @@ int main(int argc, char **argv) {
     const struct CMUnitTest compare[] = {cmocka_unit_test(same_bits_as_committed)};
     const struct CMUnitTest print[] = {cmocka_unit_test(write_table)};
     struct lk_device *dev = test_cuda_open();
-    bool other = strcmp(dev->architecture, ARCHITECTURE) != 0;
-    if (other) printf("SKIP: the digests are those of %s, this device is %s\n", ARCHITECTURE, dev->architecture);
+    const bool other = strcmp(dev->architecture, ARCHITECTURE) != 0;
+    const bool prints = argc == 3 && !strcmp(argv[1], "--print");
+    if (other && !prints)
+        printf("SKIP: the digests are those of %s, this device is %s\n", ARCHITECTURE, dev->architecture);
     lk_device_free(dev);
-    if (other) return TEST_SKIPPED;
-    if (argc == 3 && !strcmp(argv[1], "--print")) {
+    if (prints) {
         path = argv[2];
         return cmocka_run_group_tests(print, NULL, NULL);
     }
+    if (other) return TEST_SKIPPED;
     return cmocka_run_group_tests(compare, NULL, NULL);
 }

@@ -36,8 +36,12 @@ static unsigned char *bytes_of(const struct lk_tensor *whole) {
     return out;
 }
 
-/* What a case has, and whether the library takes it. */
-enum { BIAS = 1, GATE = 2, RESIDUAL = 4, IN_PLACE = 8, ROUND = 16, TEMPORAL = 32, TAKEN = 64 };
+/* What a case has, whether the library takes it, and whether that is true of the stand-in alone. */
+enum { BIAS = 1, GATE = 2, RESIDUAL = 4, IN_PLACE = 8, ROUND = 16, TEMPORAL = 32, TAKEN = 64, STAND_IN = 128 };
+
+/* The real libraries have more algorithms, and do not fail when asked to: tests/CMakeLists.txt says which they are. */
+static bool is_stand_in(void) { return getenv("TEST_STAND_INS") != NULL; }
+static bool is_tried(int flags) { return !(flags & STAND_IN) || is_stand_in(); }
 
 struct linear_case {
     int64_t m, n, k, pad; /* pad: elements between rows of x and y */
@@ -83,13 +87,13 @@ static const struct linear_case linears[] = {
     {4, 20, 16, 0, LK_BF16, LK_ACT_NONE, RESIDUAL | TAKEN}, /* rows of 40 bytes */
     {4, 20, 16, 0, LK_BF16, LK_ACT_NONE, 0},                /* y's rows are not aligned */
     {4, 24, 20, 0, LK_BF16, LK_ACT_NONE, 0},                /* those of x are not */
-    {4, 24, 104, 0, LK_BF16, LK_ACT_NONE, BIAS},            /* no algorithm */
+    {4, 24, 104, 0, LK_BF16, LK_ACT_NONE, BIAS | STAND_IN}, /* no algorithm */
 };
 
 static void test_linear(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof linears / sizeof *linears; i++)
-        for (int repeat = 0; repeat < 2; repeat++) { /* the second time the algorithm is known */
+        for (int repeat = 0; repeat < 2 && is_tried(linears[i].flags); repeat++) { /* then the algorithm is known */
             size_t n;
             assert_ok(lk_cuda_choose(cuda, "own", NULL));
             unsigned char *own = run_linear(&linears[i], &n);
@@ -174,16 +178,17 @@ static const struct conv_case convs[] = {
     {6, 6, 8, 16, 1, 1, 1, 0, 0, LK_BF16, BIAS | TAKEN},
     {6, 6, 8, 16, 3, 1, 1, 1, 1, LK_BF16, TEMPORAL | TAKEN},
     {7, 7, 8, 8, 3, 2, 1, 1, 1, LK_BF16, TAKEN},
-    {6, 6, 8, 8, 3, 2, 1, 0, 1, LK_BF16, 0},        /* padded on one side */
-    {4, 4, 8, 8, 3, 1, 2, 1, 1, LK_BF16, 0},        /* enlarged */
-    {6, 6, 3, 8, 3, 1, 1, 1, 1, LK_BF16, BIAS},     /* filters with gaps */
-    {6, 6, 8, 8, 5, 1, 1, 2, 2, LK_BF16, RESIDUAL}, /* not supported */
+    {6, 6, 8, 8, 3, 2, 1, 0, 1, LK_BF16, 0},                   /* padded on one side */
+    {4, 4, 8, 8, 3, 1, 2, 1, 1, LK_BF16, 0},                   /* enlarged */
+    {6, 6, 3, 8, 3, 1, 1, 1, 1, LK_BF16, BIAS},                /* filters with gaps */
+    {6, 6, 8, 8, 5, 1, 1, 2, 2, LK_BF16, RESIDUAL | STAND_IN}, /* not supported */
 };
 
 static void test_conv2d(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof convs / sizeof *convs; i++) {
         size_t n;
+        if (!is_tried(convs[i].flags)) continue;
         assert_ok(lk_cuda_choose(cuda, NULL, "own"));
         unsigned char *own = run_conv(&convs[i], &n);
         assert_ok(lk_cuda_choose(cuda, NULL, "cudnn"));
@@ -236,6 +241,7 @@ static void test_errors(void **state) {
     lk_device_free(cpu);
     assert_fails(lk_cuda_choose(cuda, "cutlass", NULL), LK_E_USAGE, "expected own or cublaslt");
     assert_fails(lk_cuda_choose(cuda, NULL, "mkl"), LK_E_USAGE, "expected own or cudnn");
+    if (!is_stand_in()) return;
     assert_ok(lk_cuda_choose(cuda, "cublaslt", NULL));
     struct lk_tensor x, w, y;
     const size_t mark = lk_arena_mark(&cuda->arena);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "engine/base/alloc.h"
 #include "engine/rng.h"
 #include "tests/common/pipeline_checks.h"
 
@@ -49,6 +50,15 @@ static void fill_sd(struct lk_request *request, const struct lk_pipeline *p) {
     request->num_inference_steps = 2;
 }
 
+static void fill_cascade(struct lk_request *request, const struct lk_pipeline *p) {
+    lk_request_init(request, p);
+    request->prompt = "a red scarf";
+    request->width = 128;
+    request->height = 256;
+    request->num_inference_steps = request->decoder_steps = 1;
+    request->decoder_guidance = 1.5;
+}
+
 static const struct family {
     const char *checkpoint;
     test_fill_request *fill;
@@ -59,7 +69,8 @@ static const struct family {
   qwen_edit = {"golden/data/qwen_edit/edit2511/checkpoint", fill_qwen_edit, 1, 64 * 32 * 48, false},
   step1x = {"golden/data/step1x/plain/checkpoint", fill_step1x, 7, 4 * STEP1X_SIDE *STEP1X_SIDE, true},
   sd15 = {"golden/data/sd/sd15/checkpoint", fill_sd, 3, 4 * 8 * 8, false},
-  sdxl = {"golden/data/sd/sdxl/checkpoint", fill_sd, 3, 4 * 8 * 8, false};
+  sdxl = {"golden/data/sd/sdxl/checkpoint", fill_sd, 3, 4 * 8 * 8, false},
+  cascade = {"golden/data/cascade/checkpoint", fill_cascade, 5, 16 * 3 * 6, false};
 
 static void failing_allocations_of_an_edit_are_errors(void **state) {
     const struct family *f = *state;
@@ -292,6 +303,100 @@ static void sd_bad_requests_are_refused(void **state) {
     lk_pipeline_close(p);
 }
 
+/* Each diffusion with guidance and without. */
+static void cascade_plan_is_the_actual_peak(void **state) {
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        struct lk_pipeline *p;
+        struct lk_device *dev;
+        struct lk_request request;
+        struct lk_plan plan;
+        struct lk_result result;
+        assert_ok(lk_pipeline_open(&p, cascade.checkpoint, i % 2 ? LK_F32 : LK_BF16));
+        assert_ok(lk_device_cpu_create(2, &dev));
+        fill_cascade(&request, p);
+        request.guidance_scale = i & 2 ? 1 : 4;
+        request.decoder_guidance = i & 4 ? 0 : 1.5;
+        test_plan_is_the_peak(p, dev, &request, &plan, &result);
+        assert_int_equal(plan.n_stages, 6);
+        assert_string_equal(plan.stages[4].name, "decoder");
+        assert_int_equal(plan.stages[2].calls, i & 2 ? 1 : 2);
+        assert_int_equal(plan.stages[4].calls, i & 4 ? 1 : 2);
+        assert_true(result.cfg_scale == (i & 2 ? 1 : 4));
+        lk_result_free(&result);
+        lk_device_free(dev);
+        lk_pipeline_close(p);
+    }
+}
+
+struct told {
+    const char *stage; /* in which to stop; NULL: nowhere */
+    int steps[2];      /* that were told of each diffusion */
+};
+
+static enum lk_code stop(void *context, const char *stage, int step, int n_steps) {
+    struct told *t = context;
+    const bool second = !strcmp(stage, "decoder");
+    if (step && (second || !strcmp(stage, "transformer"))) {
+        t->steps[second]++;
+        assert_int_equal(n_steps, second ? 2 : 3);
+        assert_int_equal(step, t->steps[second]);
+    }
+    return step && t->stage && !strcmp(stage, t->stage) ? lk_fail(LK_E_INTERRUPTED, "stopped") : LK_OK;
+}
+
+static void cascade_stops_in_either_diffusion(void **state) {
+    static const struct {
+        const char *stage;
+        int steps[2];
+    } stops[] = {{NULL, {3, 2}}, {"transformer", {1, 0}}, {"decoder", {3, 1}}};
+    struct lk_pipeline *p;
+    struct lk_device *dev;
+    struct lk_request request;
+    struct lk_result result;
+    (void)state;
+    assert_ok(lk_pipeline_open(&p, cascade.checkpoint, LK_F32));
+    assert_ok(lk_device_cpu_create(1, &dev));
+    fill_cascade(&request, p);
+    request.num_inference_steps = 3;
+    request.decoder_steps = 2;
+    for (int i = 0; i < 3; i++) {
+        struct told told = {.stage = stops[i].stage};
+        request.progress = stop;
+        request.progress_context = &told;
+        const int64_t live = lk_alloc_live();
+        assert_int_equal(lk_pipeline_edit(p, dev, &request, &result), stops[i].stage ? LK_E_INTERRUPTED : LK_OK);
+        lk_result_free(&result);
+        if (i) assert_int_equal(lk_alloc_live(), live);
+        assert_memory_equal(told.steps, stops[i].steps, sizeof told.steps);
+    }
+    lk_device_free(dev);
+    lk_pipeline_close(p);
+}
+
+static void cascade_bad_requests_are_refused(void **state) {
+    struct lk_pipeline *p;
+    struct lk_device *dev;
+    struct lk_request good;
+    struct lk_result result;
+    struct lk_image image = {.width = 64, .height = 64, .channels = 3};
+    (void)state;
+    assert_ok(lk_pipeline_open(&p, cascade.checkpoint, LK_BF16));
+    assert_ok(lk_device_cpu_create(1, &dev));
+    fill_cascade(&good, p);
+    TEST_REFUSED((bad.images = &image, bad.n_images = 1), LK_E_USAGE, "cascade makes pictures from text alone");
+    TEST_REFUSED(bad.width = 192, LK_E_USAGE, "multiples of 128, got 192x256");
+    TEST_REFUSED(bad.height = 64, LK_E_USAGE, "multiples of 128, got 128x64");
+    TEST_REFUSED(bad.num_inference_steps = 251, LK_E_USAGE, "num_inference_steps: expected 1 to 250 in bf16, got 251");
+    TEST_REFUSED(bad.decoder_steps = 251, LK_E_USAGE, "decoder_steps: expected 1 to 250 in bf16, got 251");
+    TEST_REFUSED(bad.decoder_steps = 0, LK_E_USAGE, "decoder_steps: expected 1 to 1000, got 0");
+    TEST_REFUSED(bad.clip_skip = 1, LK_E_USAGE, "clip_skip: cascade has no such parameter");
+    TEST_REFUSED(bad.prompt = "a\xff", LK_E_PROMPT, "expected UTF-8");
+    TEST_REFUSED(bad.negative_prompt = "a\xff", LK_E_PROMPT, "negative_prompt: ");
+    lk_device_free(dev);
+    lk_pipeline_close(p);
+}
+
 static void flux2_bad_requests_are_refused(void **state) {
     (void)state;
     struct lk_pipeline *p;
@@ -344,7 +449,8 @@ static int free_pictures(void **state) {
 #define OF(family, function)                                                                                           \
     { #family ": " #function, function, NULL, NULL, (void *)(uintptr_t)&family }
 #define OF_EACH(function)                                                                                              \
-    OF(flux2, function), OF(qwen_edit, function), OF(step1x, function), OF(sd15, function), OF(sdxl, function)
+    OF(flux2, function), OF(qwen_edit, function), OF(step1x, function), OF(sd15, function), OF(sdxl, function),        \
+        OF(cascade, function)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -358,6 +464,9 @@ int main(void) {
         cmocka_unit_test(sd_plan_is_the_actual_peak),
         cmocka_unit_test(sd_images_of_a_batch),
         cmocka_unit_test(sd_bad_requests_are_refused),
+        cmocka_unit_test(cascade_plan_is_the_actual_peak),
+        cmocka_unit_test(cascade_stops_in_either_diffusion),
+        cmocka_unit_test(cascade_bad_requests_are_refused),
         cmocka_unit_test(flux2_bad_requests_are_refused),
     };
     return cmocka_run_group_tests(tests, make_pictures, free_pictures);

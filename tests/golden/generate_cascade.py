@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the goldens of Stable Cascade's networks and scheduler: python tests/golden/generate_cascade.py
+"""Makes the goldens of Stable Cascade: python tests/golden/generate_cascade.py
 
-data/cascade/{prior,decoder,vqgan}: tiny networks with the config keys of the released ones. data/cascade/networks.safetensors: one
-forward of each in f32 and bf16, and of the scheduler every step from predictions that do not depend on the latents; guided: lerp.
+data/cascade/checkpoint: tiny networks in the two released repositories, of which the prior's has .bf16 files alone; what the
+decoder's has twice (text encoder, tokenizer) is left out. data/cascade/networks.safetensors: one forward of each network in f32
+and bf16 (stage A's is equal to the bit on CPUs with AVX-512 alone); of the scheduler every step from predictions that do not depend
+on the latents; guided: lerp. data/cascade/runs.safetensors: whole runs from prompts.
 """
 
 import argparse
@@ -11,6 +13,7 @@ import math
 import shutil
 from pathlib import Path
 
+import sd_models
 from golden_file import check_versions, prepare, save_case, set_modes, version_text
 
 THREE = ("SDCascadeResBlock", "SDCascadeTimestepBlock", "SDCascadeAttnBlock")
@@ -84,41 +87,78 @@ def randomized(model, seed):
     return model.eval()
 
 
+# height, width, steps, guidance, steps and guidance of the decoder, seed; prompt, negative prompt
 RUNS = {
-    "wide": dict(height=128, width=256, steps=3, guidance=4.0, decoder_steps=2, decoder_guidance=0.0, seed=7),
-    "both": dict(height=128, width=128, steps=4, guidance=4.0, decoder_steps=3, decoder_guidance=1.5, seed=8),
-    "plain": dict(height=256, width=128, steps=2, guidance=1.0, decoder_steps=2, decoder_guidance=0.0, seed=9),
+    "wide": ((128, 256, 3, 4.0, 2, 0.0, 7), "a photo of a dog", "blurry"),
+    "both": ((128, 128, 4, 4.0, 3, 1.5, 8), " ".join(["cat and dog"] * 40), ""),
+    "plain": ((256, 128, 2, 1.0, 2, 0.0, 9), "A photo of a thief!!! in a store", ""),
 }
+N_MERGES = 86
 
 
-def whole_run(models, case, given, dtype):
-    """Latents of both stages at their ends, and the picture in [0, 1]."""
+def text_encoder():
+    """One whose rows of padding show what they attend to."""
+    import torch
+
+    from transformers import CLIPTextModelWithProjection
+
+    config = sd_models.text_config(40, 3, 4, "gelu", 24)
+    config.vocab_size = 512 + N_MERGES + 2
+    config.intermediate_size = 72
+    config.bos_token_id, config.eos_token_id = config.vocab_size - 2, config.vocab_size - 1
+    gains = (("token_embedding", math.sqrt(40)), ("position_embedding", math.sqrt(40)))
+    return sd_models.make(CLIPTextModelWithProjection(config), 4, gains)
+
+
+def save_checkpoint(folder, models):
+    """As the pipelines' save_pretrained has it."""
+    import torch
+
+    from diffusers import DDPMWuerstchenScheduler, StableCascadeDecoderPipeline, StableCascadePriorPipeline
+    from transformers import CLIPTokenizer
+
+    merges = Path(__file__).parent / "data/sd/sd15/checkpoint/tokenizer/merges.txt"
+    sd_models.save_tokenizer(folder / "tokenizer", sd_models.END, False, merges.read_text().split("\n")[1 : 1 + N_MERGES])
+    tokenizer = CLIPTokenizer.from_pretrained(folder / "tokenizer")
+    half = {name: model.to(torch.bfloat16) for name, model in models.items()}
+    prior = StableCascadePriorPipeline(tokenizer, half["text_encoder"], half["prior"], DDPMWuerstchenScheduler())
+    decoder = StableCascadeDecoderPipeline(
+        half["decoder"], tokenizer, half["text_encoder"], DDPMWuerstchenScheduler(), half["vqgan"]
+    )
+    prior.save_pretrained(folder / "stable-cascade-prior", variant="bf16")
+    decoder.save_pretrained(folder / "stable-cascade")
+    shutil.rmtree(folder / "stable-cascade-prior/tokenizer")
+    (folder / "tokenizer").rename(folder / "stable-cascade-prior/tokenizer")
+    for name in ("tokenizer", "text_encoder"):
+        shutil.rmtree(folder / "stable-cascade" / name)
+    for path in folder.rglob("*.json"):
+        if path.name in ("config.json", "model_index.json", "scheduler_config.json"):
+            path.write_text(json.dumps(json.loads(path.read_text()), indent=2, sort_keys=True) + "\n")
+    return tokenizer
+
+
+def whole_run(models, tokenizer, case, dtype):
+    """Prompt embeddings and pooled text, latents of both stages at their ends, and the picture in [0, 255]."""
     import torch
 
     from diffusers import DDPMWuerstchenScheduler, StableCascadeDecoderPipeline, StableCascadePriorPipeline
 
-    encoder = torch.nn.Module()  # not run: embeddings are given
-    encoder.dtype, encoder.device = dtype, torch.device("cpu")
-    prior = StableCascadePriorPipeline(None, encoder, models["prior"], DDPMWuerstchenScheduler())
-    decoder = StableCascadeDecoderPipeline(models["decoder"], None, encoder, DDPMWuerstchenScheduler(), models["vqgan"])
+    (height, width, steps, guidance, decoder_steps, decoder_guidance, seed), prompt, negative = case
+    text = models["text_encoder"]
+    prior = StableCascadePriorPipeline(tokenizer, text, models["prior"], DDPMWuerstchenScheduler())
+    decoder = StableCascadeDecoderPipeline(models["decoder"], tokenizer, text, DDPMWuerstchenScheduler(), models["vqgan"])
     for pipeline in (prior, decoder):
         pipeline.set_progress_bar_config(disable=True)
-    told = {key: value.to(dtype) for key, value in given.items()}
-
-    def prompts(guidance):
-        positive = dict(prompt_embeds=told["prior.text"], prompt_embeds_pooled=told["pooled"])
-        negative = dict(negative_prompt_embeds=told["negative.text"], negative_prompt_embeds_pooled=told["negative.pooled"])
-        return {**positive, **(negative if guidance > 1 else {})}
-
-    generator = torch.Generator().manual_seed(case["seed"])
-    size = dict(height=case["height"], width=case["width"])
-    arguments = dict(num_inference_steps=case["steps"], guidance_scale=case["guidance"], generator=generator)
-    ends = prior(**size, **arguments, **prompts(case["guidance"])).image_embeddings
-    scale = case["decoder_guidance"]
-    arguments = dict(num_inference_steps=case["decoder_steps"], guidance_scale=scale, generator=generator, output_type="latent")
-    z = decoder(ends.to(dtype).to(memory_format=torch.channels_last), **arguments, **prompts(scale)).images
-    picture = models["vqgan"].decode(models["vqgan"].config.scale_factor * z).sample.clamp(0, 1)
-    return ends, z, picture
+    generator = torch.Generator().manual_seed(seed)
+    told = dict(prompt=prompt, negative_prompt=negative or None, generator=generator)
+    out = prior(height=height, width=width, num_inference_steps=steps, guidance_scale=guidance, **told)
+    ends = out.image_embeddings.to(dtype).to(memory_format=torch.channels_last)
+    z = []
+    arguments = dict(num_inference_steps=decoder_steps, guidance_scale=decoder_guidance, output_type="np", **told)
+    picture = decoder(ends, callback_on_step_end=lambda *a: z.append(a[3]["latents"]) or {}, **arguments).images
+    embeds = [out.prompt_embeds[0], out.prompt_embeds_pooled[0, 0]]
+    picture = torch.from_numpy((picture[0] * 255).round()).to(torch.uint8)
+    return *(value.float() for value in embeds), *(value[0].permute(1, 2, 0).float() for value in (ends, z[-1])), picture[::4]
 
 
 def main():
@@ -138,23 +178,22 @@ def main():
         "prior": lambda: randomized(StableCascadeUNet(**PRIOR), 1),
         "decoder": lambda: randomized(StableCascadeUNet(**DECODER), 2),
         "vqgan": lambda: randomized(PaellaVQModel(embed_dim=24, bottleneck_blocks=2, num_vq_embeddings=16, scale_factor=0.3764), 3),
+        "text_encoder": text_encoder,
     }
-    for name, make in makers.items():
-        make().to(torch.bfloat16).save_pretrained(args.into / name)
-        path = args.into / name / "config.json"
-        path.write_text(json.dumps(json.loads(path.read_text()), indent=2, sort_keys=True) + "\n")
+    tokenizer = save_checkpoint(args.into / "checkpoint", {name: make() for name, make in makers.items()})
     g = torch.Generator().manual_seed(9)
     given = {
         "prior.x": torch.randn(1, 16, 6, 9, generator=g),
         "prior.text": torch.randn(1, 77, 40, generator=g),
         "pooled": torch.randn(1, 1, 24, generator=g),
-        "negative.text": torch.randn(1, 77, 40, generator=g),
-        "negative.pooled": torch.randn(1, 1, 24, generator=g),
+        "unused.1": torch.randn(1, 77, 40, generator=g),
+        "unused.2": torch.randn(1, 1, 24, generator=g),
         "decoder.x": torch.randn(1, 4, 32, 48, generator=g),
         "decoder.effnet": torch.randn(1, 16, 3, 5, generator=g),
         "vqgan.x": torch.randn(1, 4, 5, 7, generator=g) * 0.4,
     }
-    given = {key: value.to(torch.bfloat16).float() for key, value in given.items()}
+    given = {key: value.to(torch.bfloat16).float() for key, value in given.items() if "unused" not in key}
+    runs = {}
     last = lambda t: t[0].permute(1, 2, 0).float().contiguous()
     out = {key: last(value) if value.ndim == 4 else value[0] for key, value in given.items()}
     for label, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16)):
@@ -168,10 +207,10 @@ def main():
         out[f"prior.{label}"], out[f"decoder.{label}"] = last(prior), last(decoder)
         out[f"vqgan.{label}"] = last(models["vqgan"].decode(cast["vqgan.x"]).sample)
         for name, case in RUNS.items():
-            ends = whole_run(models, case, given, dtype)
-            for key, value in zip(("prior", "decoder", "picture"), ends):
-                value = last(value)
-                out[f"run.{name}.{key}.{label}"] = value[::4] if key == "picture" else value
+            ends = whole_run(models, tokenizer, case, dtype)
+            for key, value in zip(("embeds", "pooled", "prior", "decoder", "picture"), ends):
+                if key in ("prior", "decoder", "picture") or dtype == torch.float32:
+                    runs[f"{name}.{key}.{label}"] = value.contiguous()
     noise, predictions, start = (torch.randn(20, 30, generator=g) for _ in range(3))
     out.update({"steps.noise": noise, "steps.predictions": predictions, "steps.start": start[0]})
     for label, dtype in (("f32", torch.float32), ("bf16", torch.bfloat16)):
@@ -187,10 +226,14 @@ def main():
                 x = scheduler.step(predictions[i : i + 1].to(dtype), t.to(dtype).expand(1), x).prev_sample
                 every.append(x[0].float())
             out[f"steps.{label}.{n}"] = torch.stack(every)
-            out[f"times.{n}"] = scheduler.timesteps.clone()
+            out[f"times.{n}"] = scheduler.timesteps.float().clone()
         guided = [torch.lerp(noise.to(dtype), predictions.to(dtype), scale).float() for scale in (4.0, 1.5, 1.1)]
         out[f"guided.{label}"] = torch.stack(guided)
-    save_case(args.into / "networks.safetensors", {k: v.float().contiguous() for k, v in out.items()}, {"versions": version_text(versions), **{name: " ".join(map(str, case.values())) for name, case in RUNS.items()}})
+    save_case(args.into / "networks.safetensors", {k: v.contiguous() for k, v in out.items()}, {"versions": version_text(versions)})
+    metadata = {"versions": version_text(versions)}
+    for name, (numbers, prompt, negative) in RUNS.items():
+        metadata.update({name: " ".join(map(str, numbers)), f"{name}.prompt": prompt, f"{name}.negative": negative})
+    save_case(args.into / "runs.safetensors", runs, metadata)
     for label in ("prior", "decoder", "vqgan"):
         error = ((out[f"{label}.bf16"] - out[f"{label}.f32"]).norm() / out[f"{label}.f32"].norm()).item()
         print(label, tuple(out[f"{label}.f32"].shape), "deviation", out[f"{label}.f32"].std().item(), "bf16 off by", error)

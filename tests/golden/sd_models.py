@@ -87,10 +87,10 @@ def byte_alphabet():
     return [chr(byte) for byte in printable] + [chr(256 + i) for i in range(len(others))]
 
 
-def save_tokenizer(folder, pad, as_json):
+def save_tokenizer(folder, pad, as_json, merges=None):
     """The released files; as_json: what transformers 5 makes of them instead."""
     folder.mkdir(parents=True)
-    merges = clip_merges()
+    merges = merges or clip_merges()
     tokens = byte_alphabet()
     tokens += [token + "</w>" for token in tokens] + ["".join(merge.split()) for merge in merges] + [START, END]
     added = {"__type": "AddedToken", "lstrip": False, "normalized": True, "rstrip": False, "single_word": False}

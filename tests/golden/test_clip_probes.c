@@ -7,8 +7,8 @@
 #include "tests/common/test.h"
 #include "tests/common/tiny_edit.h"
 
-enum { N_PHRASES = 5, N_PROMPTS = 3, ROWS = 77 };
-static const char *const configs[TINY_PICTURES] = {"sd15", "sdxl"};
+enum { N_CONFIGS = 2, N_PHRASES = 5, N_PROMPTS = 3, ROWS = 77 };
+static const char *const configs[] = {"sd15", "sdxl"};
 static struct golden golden;
 static char phrases_text[256], prompts_text[256];
 static const char *phrases[N_PHRASES], *prompts[N_PROMPTS];
@@ -47,7 +47,7 @@ static double cosine(const double *a, const double *b, int64_t n) {
 
 static void as_transformers(void **state) {
     (void)state;
-    for (int k = 0; k < TINY_PICTURES; k++) {
+    for (int k = 0; k < N_CONFIGS; k++) {
         struct lk_device *dev;
         struct tiny_job job;
         struct lk_phrases e;
@@ -143,7 +143,7 @@ static void compare(struct tiny_job *job, struct lk_device *dev, const struct lk
 
 static void words_alone_are_normalised(void **state) {
     (void)state;
-    for (int k = 0; k < TINY_PICTURES; k++) {
+    for (int k = 0; k < N_CONFIGS; k++) {
         struct lk_device *dev;
         struct tiny_job job;
         struct lk_request requests[N_PROMPTS];

@@ -11,8 +11,8 @@
 #include "weights/lora/lora.h"
 #include "weights/safetensors.h"
 
-enum { MOST = 300 };
-static const char *const configs[TINY_PICTURES] = {"sd15", "sdxl"};
+enum { MOST = 300, N_CONFIGS = 2 };
+static const char *const configs[] = {"sd15", "sdxl"};
 
 static const char *file_of(int k, const char *name) {
     static char path[256];
@@ -105,7 +105,7 @@ static const char *write_as(int k, const char *name, rename_fn *rename) {
 static void layouts(void **state) {
     static rename_fn *const all[] = {as_saved_today, as_of_old};
     (void)state;
-    for (int k = 0; k < TINY_PICTURES; k++)
+    for (int k = 0; k < N_CONFIGS; k++)
         for (int dtype = LK_F32; dtype <= LK_BF16; dtype++) {
             unsigned char *plain = picture(k, NULL, (enum lk_dtype)dtype),
                           *adapted = picture(k, file_of(k, "peft"), (enum lk_dtype)dtype);

@@ -13,10 +13,10 @@ static void compare(const struct lk_sd *m, struct lk_config *line, const char *k
     int64_t expected[LK_SD_IDS];
     int32_t ids[LK_SD_IDS];
     size_t n = 0;
-    int n_cut;
+    int n_real, n_cut;
     lk_config_ints(line, key, expected, LK_SD_IDS, &n);
     assert_int_equal(n, LK_SD_IDS);
-    assert_ok(lk_sd_tokenize(m, i, prompt, ids, &n_cut));
+    assert_ok(lk_tokenizer_encode_clip(m->tokenizers[i], &m->clip_ids[i], prompt, ids, &n_real, &n_cut));
     for (int k = 0; k < LK_SD_IDS; k++)
         if (ids[k] != expected[k])
             fail_msg("%s: \"%s\": id %d: %d, expected %lld", key, prompt, k, (int)ids[k], (long long)expected[k]);

@@ -6,7 +6,8 @@
 #include "models/parameters.h"
 #include "weights/config.h"
 
-static const char *const models[] = {"flux2-dev", "qwen-edit-2511", "step1x-v1p2", "sd-1.5", "sdxl"};
+static const char *const models[] = {"flux2-dev", "qwen-edit-2511", "step1x-v1p2", "sd-1.5", "sdxl", "cascade"};
+#define N_MODELS (sizeof models / sizeof *models)
 
 static struct lk_pipeline *open_model(const char *name) {
     struct lk_pipeline *pipeline;
@@ -69,7 +70,8 @@ static void table(void **state) {
     assert_null(lk_parameter_named("strength"));
     lk_parameter_default(lk_parameter_named("num-inference-steps"), text, sizeof text);
     assert_string_equal(text,
-                        "50 FLUX.2, 40 Qwen-Image, 50 qwen-edit, 50 qwen-image, 28 Step1X-Edit, 50 SD 1.5, 50 SDXL");
+                        "50 FLUX.2, 40 Qwen-Image, 50 qwen-edit, 50 qwen-image, 28 Step1X-Edit, 50 SD 1.5, 50 SDXL, "
+                        "20 Stable Cascade");
     lk_parameter_default(lk_parameter_named("size-level"), text, sizeof text);
     assert_string_equal(text, "1024");
     lk_parameter_families(lk_parameter_named("true-cfg-scale"), text, sizeof text);
@@ -79,8 +81,8 @@ static void table(void **state) {
 /* Every parameter on its own, for every family: taken exactly where the table says so. */
 static void refusals(void **state) {
     (void)state;
-    static const unsigned bits[] = {LK_FOR_FLUX2, LK_FOR_QWEN, LK_FOR_STEP1X, LK_FOR_SD, LK_FOR_SDXL};
-    for (int m = 0; m < 5; m++) {
+    static const unsigned bits[] = {LK_FOR_FLUX2, LK_FOR_QWEN, LK_FOR_STEP1X, LK_FOR_SD, LK_FOR_SDXL, LK_FOR_CASCADE};
+    for (size_t m = 0; m < N_MODELS; m++) {
         struct lk_pipeline *pipeline = open_model(models[m]);
         assert_int_equal(lk_family_bit_of(models[m]), bits[m]);
         for (size_t i = 0; i < lk_n_parameters; i++) {

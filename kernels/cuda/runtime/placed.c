@@ -344,7 +344,7 @@ static enum lk_code pin_piece(struct lk_cuda_device *cuda, const struct lk_itine
         const struct lk_range *e = &it->units.entries[units[k]];
         const uint32_t scales = it->follower[units[k]];
         unsigned char *copy = (unsigned char *)piece + used;
-        memcpy(copy, (const void *)e->start, e->bytes);
+        lk_cuda_host_copy(copy, (const void *)e->start, e->bytes);
         p->pinned[units[k]] = copy;
         if (scales == LK_NO_UNIT) continue;
         memcpy(copy + lk_place_room(e->bytes), (const void *)it->units.entries[scales].start,

@@ -6,7 +6,7 @@
 #include "kernels/cuda/runtime/driver.h"
 
 #define LK_STAGING_SLOTS 4
-#define LK_STAGING_BYTES ((size_t)4 << 20) /* of one slot */
+#define LK_STAGING_BYTES ((size_t)16 << 20) /* of one slot */
 
 struct lk_cuda_report;
 

@@ -180,6 +180,8 @@ static unsigned other_commands(const char *name) {
         {"host-ram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
         {"weights", ON(CLI_STUDY)},
         {"num-inference-steps", ON(CLI_T2I)},
+        {"decoder-steps", ON(CLI_T2I)},
+        {"decoder-guidance", ON(CLI_T2I)},
         {"size-level", ON(CLI_T2I)},
         {"max-sequence-length", ON(CLI_T2I)},
         {"text-encoder-out-layers", ON(CLI_T2I)},

@@ -65,8 +65,8 @@ static const struct cli_option options[] = {
          "generate, ask: a picture of each seed from A to B, both included"),
      .otherwise = "0:9"},
     {T2I(CLI_LIST, "Sampling", "cfg", "X", cfg,
-         "generate: the guidance of FLUX.2 and Stable Diffusion, the true guidance scale of the others; give it again "
-         "for more"),
+         "generate: the guidance of FLUX.2, Stable Diffusion and Stable Cascade, the true guidance scale of the "
+         "others; give it again for more"),
      .otherwise = "the model's"},
     {T2I(CLI_LIST, "Sampling", "arm", "NAME", arms,
          "generate, ask: none, rewrite, diversity, safety, embed_norm or fair; give it again for more"),

@@ -145,6 +145,7 @@ static enum lk_code print_json(const struct lk_plan *plan, const struct totals *
     component_json(root, plan, "text_encoder");
     if (has_stage(plan, "vision")) component_json(root, plan, "vision");
     component_json(root, plan, "transformer");
+    if (has_stage(plan, "decoder")) component_json(root, plan, "decoder");
     component_json(root, plan, "vae");
     cJSON *stages = cJSON_AddArrayToObject(root, "stages");
     for (int i = 0; i < plan->n_stages; i++) cJSON_AddItemToArray(stages, stage_json(&plan->stages[i]));
@@ -175,7 +176,7 @@ static void print_placed(const struct lk_plan *plan) {
         const struct lk_plan_placed *p = &plan->placed[i];
         printf("%-14s %11s %11s %11s %13.3f", p->name, cli_bytes(p->resident_bytes, resident),
                cli_bytes(p->streamed_bytes, streamed), cli_bytes(p->ring_bytes, ring), p->placed_s);
-        if (!strcmp(p->name, "transformer"))
+        if (!strcmp(p->name, "transformer") || !strcmp(p->name, "decoder"))
             printf(" a step, +%.1f%% for waiting", 100 * fmax(0, p->placed_s / p->resident_s - 1));
         printf("\n");
     }
@@ -235,11 +236,15 @@ static enum lk_code plan_job(struct lk_pipeline *pipeline, const struct lk_devic
     return cli_job_plan(pipeline, target, &job, out);
 }
 
+/* Models of text alone refuse --quantize. */
+static bool can_be_packed(const struct lk_pipeline *pipeline) { return lk_pipeline_takes_images(pipeline); }
+
 /* What the same budget would give with the transformer's weights quantised. */
 static enum lk_code print_precisions(struct lk_pipeline *pipeline, struct lk_device *target,
                                      const struct cli_arguments *a, const struct lk_plan *plan) {
     const struct lk_plan_placed *now = lk_plan_transformer(plan);
-    if (plan->whole || plan->n_ranks || !now || !now->streamed_bytes || now->packed) return LK_OK;
+    if (plan->whole || plan->n_ranks || !now || !now->streamed_bytes || now->packed || !can_be_packed(pipeline))
+        return LK_OK;
     for (size_t i = 1; i < N_PRECISIONS; i++) {
         struct lk_plan other;
         char resident[32], streamed[32], host[32], host_now[32];
@@ -281,7 +286,7 @@ static enum lk_code table(struct lk_pipeline *pipeline, struct lk_device *target
     lk_pipeline_quantization(pipeline, stored);
     const struct lk_plan_placed *all = lk_plan_transformer(&largest);
     const bool packed = all && all->packed;
-    const size_t n_precisions = packed ? 1 : N_PRECISIONS;
+    const size_t n_precisions = packed || !can_be_packed(pipeline) ? 1 : N_PRECISIONS;
     if (!a->json) printf("%-16s GiB", lk_pipeline_family(pipeline));
     for (size_t k = 0; !a->json && k < n_precisions; k++) printf("%24s", packed ? stored : precisions[k].name);
     for (size_t i = 0; i < sizeof gib / sizeof *gib; i++) {

@@ -7,7 +7,7 @@
 #include "models/recipe.h"
 
 static void line(const char *key, const char *text) {
-    printf("%-12s", key);
+    printf("%-11s ", key);
     cli_print_text(stdout, text);
     putchar('\n');
 }

@@ -22,7 +22,7 @@ static void print_line(const struct lk_model_info *m, const struct lk_request *r
     char guidance[32], true_cfg[32];
     printf("%-15s %5d %8s %8s %5lld  %-5s %-4s  %s%s\n", m->name, r->num_inference_steps,
            number_or_dash(r->guidance_scale, guidance), number_or_dash(r->true_cfg_scale, true_cfg), (long long)r->seed,
-           "bf16", m->studied ? "yes" : "", m->repository ? m->repository : "",
+           "bf16", m->studied ? "yes" : "", m->repository ? m->repository : "-",
            m->only_planned ? " (plan only: edits are refused)" : "");
 }
 

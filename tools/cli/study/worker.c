@@ -77,7 +77,8 @@ static enum lk_code progress(void *context, const char *stage, int step, int n_s
     charge(w);
     w->running = job;
     w->running_stage = at;
-    if (step) {
+    const bool counts = step && at == STUDY_TRANSFORMER; /* a second diffusion's steps are no more of the picture's */
+    if (counts) {
         job->piece->steps++;
         job->n_steps++;
     }
@@ -85,8 +86,8 @@ static enum lk_code progress(void *context, const char *stage, int step, int n_s
     struct study_piece *piece = job->piece;
     atomic_store(&w->slot->model, job->study.model);
     atomic_store(&w->slot->step, step);
-    if (step) atomic_store(&w->slot->parts, 1000000LL * piece->steps / n_steps - 1000000LL * piece->n_done);
-    if (step) atomic_store(&w->slot->step_us, (int64_t)(1e6 * piece->steps_s / piece->steps));
+    if (counts) atomic_store(&w->slot->parts, 1000000LL * piece->steps / n_steps - 1000000LL * piece->n_done);
+    if (counts) atomic_store(&w->slot->step_us, (int64_t)(1e6 * piece->steps_s / piece->steps));
     atomic_store(&w->slot->changed_us, (int64_t)(1e6 * w->charged_s));
     atomic_store(&w->slot->n_steps, n_steps);
     return check_stop(w);

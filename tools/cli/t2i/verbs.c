@@ -76,8 +76,8 @@ const struct cli_verb cli_t2i_verbs[] = {
                                    "a picture of each seed from A to B, both included",
                                    "cfg",
                                    NULL,
-                                   "the guidance of FLUX.2 and Stable Diffusion, the true guidance scale of the "
-                                   "others; give it again for more",
+                                   "the guidance of FLUX.2, Stable Diffusion and Stable Cascade, the true guidance "
+                                   "scale of the others; give it again for more",
                                    "arm",
                                    NULL,
                                    "none, rewrite, diversity, safety, embed_norm or fair; give it again for more",

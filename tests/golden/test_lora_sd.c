@@ -183,6 +183,23 @@ static void filters(void **state) {
     assert_fails(open_filters(3, 3, INFINITY), LK_E_BIND, "conv_in with the adapter is NaN or Inf");
 }
 
+static void no_memory_leaves_nothing(void **state) {
+    const int64_t live = lk_alloc_live(), before = lk_alloc_count();
+    (void)state;
+    assert_ok(open_with(1, file_of(1, "kohya"), LK_F32, NULL));
+    const int64_t n = lk_alloc_count() - before;
+    int64_t n_failed = 0;
+    for (int64_t i = 1; i <= n; i++) {
+        lk_alloc_fail_at(i);
+        const enum lk_code rc = open_with(1, file_of(1, "kohya"), LK_F32, NULL);
+        lk_alloc_fail_at(0);
+        assert_true(!rc || rc == LK_E_NOMEM); /* some are done without */
+        assert_int_equal(lk_alloc_live(), live);
+        n_failed += rc == LK_E_NOMEM;
+    }
+    assert_true(n_failed > n / 2);
+}
+
 /* Plans need no values, and say as much memory as without. */
 static void planned(void **state) {
     const char *lora = file_of(1, "kohya");
@@ -206,6 +223,6 @@ static void planned(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(layouts), cmocka_unit_test(refused), cmocka_unit_test(filters),
-                                       cmocka_unit_test(planned)};
+                                       cmocka_unit_test(planned), cmocka_unit_test(no_memory_leaves_nothing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

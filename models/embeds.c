@@ -10,6 +10,7 @@
 #include "weights/checkpoint.h"
 #include "weights/config.h"
 #include "weights/config_identity.h"
+#include "weights/lora/lora.h"
 #include "weights/mapped_file.h"
 
 static void digest(const struct lk_tensor *t, char out[65]) { lk_sha256(t->data, lk_tensor_bytes(t), out); }
@@ -19,9 +20,16 @@ static enum lk_code text_identity(const struct lk_pipeline *pipeline, char out[6
     const int n_more = lk_family_n_checkpoints(pipeline->family) - 3;
     char more[65];
     LK_TRY(lk_checkpoint_identity(&all[0], out));
-    if (!n_more) return LK_OK;
-    LK_TRY(lk_components_identity(all + 3, n_more, lk_checkpoint_identity, more));
-    lk_key_add(out, more, sizeof more - 1);
+    if (n_more) {
+        LK_TRY(lk_components_identity(all + 3, n_more, lk_checkpoint_identity, more));
+        lk_key_add(out, more, sizeof more - 1);
+    }
+    for (int i = 0; pipeline->loras && i < pipeline->loras->n; i++) {
+        const struct lk_lora *l = &pipeline->loras->list[i];
+        if (!lk_lora_has_text(l)) continue;
+        lk_key_add(out, l->sha256, sizeof l->sha256 - 1);
+        lk_key_add(out, &l->scale, sizeof l->scale);
+    }
     return LK_OK;
 }
 static enum lk_code vae_identity(const struct lk_pipeline *pipeline, char out[65]) {
@@ -56,6 +64,9 @@ enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipelin
         lk_text_add(&metadata, ",\"%s\":\"%s\"", k->key, sha256);
         const int64_t n_pad = k->reference ? k->tensor.shape[0] : k->n_pad; /* none of a picture's rows is a word's */
         if (n_pad) lk_text_add(&metadata, ",\"%s.padding\":\"%lld\"", k->key, (long long)n_pad);
+        if (k->n_behind[0])
+            lk_text_add(&metadata, ",\"%s.behind\":\"%lld,%lld,%lld\"", k->key, (long long)k->n_behind[0],
+                        (long long)k->n_behind[1], (long long)k->split);
     }
     lk_text_add(&metadata, "}");
     if (!rc) rc = metadata.rc;
@@ -138,6 +149,8 @@ static enum lk_code read_entries(const struct lk_safetensors *st, struct lk_conf
         char name[80];
         lk_config_string(c, st->tensors[i].name, &sha256);
         snprintf(name, sizeof name, "%.64s.padding", st->tensors[i].name);
+        if (lk_config_has(c, name)) lk_config_string(c, name, &padding);
+        snprintf(name, sizeof name, "%.64s.behind", st->tensors[i].name);
         if (lk_config_has(c, name)) lk_config_string(c, name, &padding);
         if (sha256) LK_TRY(take(path, &st->tensors[i], sha256, pipeline->compute, kept));
     }

@@ -1,7 +1,8 @@
 /* Files of prompt embeddings: what an edit's transformer is told of prompts and of the images to edit, encoded before
  * or elsewhere. Safetensors, in which a tensor's name is the digest of all that decides it beside the weights: token
  * ids, pixels, lengths. The metadata has the identity of the text encoder's weights (and with images of the VAE's),
- * dtype and architecture, and each tensor's own SHA-256. All rows of an image's are padding: they stand for no word. */
+ * dtype and architecture, each tensor's own SHA-256, and which rows stand for no word: all of an image's and of a
+ * negative prompt's of CLIP. */
 #pragma once
 
 #include "models/common/kept.h"
@@ -19,8 +20,9 @@ enum lk_code lk_embeds_read(const char *path, const struct lk_pipeline *pipeline
 
 /* What a mitigation makes of a file with the embeddings of all base prompts: of every token the prompts' mean is
  * subtracted, by zscore it is also divided by their deviation, channel by channel, over the tokens of all prompts
- * without padding; then each token gets back the norm it had. Padding stays. The result is read as any such file, and
- * its architecture says what was done: "avx2, center". none copies. */
+ * without padding; then each token gets back the norm it had, of two text encoders' columns each by itself. Padding
+ * stays, and of CLIP the beginning, the same in all prompts, and all behind the end. The result is read as any such
+ * file, and its architecture says what was done: "avx2, center". none copies. */
 enum lk_embeds_norm { LK_EMBEDS_NONE, LK_EMBEDS_CENTER, LK_EMBEDS_ZSCORE };
 /* LK_E_METADATA for another file or one that is normalised already, LK_E_INPUT for bytes that were changed, LK_E_NOMEM.
  */
@@ -30,9 +32,11 @@ enum lk_code lk_rows_normalize(double *rows, int64_t n, int64_t width, enum lk_e
 void lk_rows_restore(double *rows, const double *norms, int64_t n, int64_t width);
 
 /* Some phrases in the text encoder's eyes: of each the mean over its tokens of what the transformer is told of them
- * when the phrase alone is the prompt; the template's tokens and padding do not count. */
+ * when the phrase alone is the prompt; the template's tokens and padding do not count. Of SDXL the projected state of
+ * its second encoder ("text_embeds"), which CLIP was trained to compare. */
 struct lk_phrases {
-    double *means; /* [n, width] */
+    double *means;  /* [n, width] */
+    bool projected; /* text_embeds */
     int64_t width;
     char text_encoder[65]; /* identity of its weights */
     bool canvas;           /* the model edits only: it was shown a mid-gray picture */

@@ -55,9 +55,20 @@ static void mean_rows(const struct lk_tensor *t, int64_t first, int64_t n, doubl
     }
 }
 
+/* A phrase of CLIP: the words between its beginning and its end, or of two encoders the projected state of the second,
+ * which is the last row; its columns behind are 0. */
+static enum lk_code read_clip(const struct lk_kept *k, double *out) {
+    const int64_t n_words = k->tensor.shape[0] - k->n_pad - k->n_behind[0] - 1;
+    if (k->split)
+        mean_rows(&k->tensor, k->tensor.shape[0] - 1, 1, out);
+    else if (n_words > 0)
+        mean_rows(&k->tensor, k->n_pad, n_words, out);
+    return n_words > 0 ? LK_OK : lk_fail(LK_E_INPUT, "phrases: expected words, got none");
+}
+
 /* kept: what was encoded, the last one first; of Step1X-Edit's two entries of a prompt the first is the encoder's. */
 static enum lk_code read_kept(const struct lk_kept *kept, const struct seen *seen, const char *const *phrases, int n,
-                              struct lk_phrases *out) {
+                              bool clip, struct lk_phrases *out) {
     int n_kept = 0;
     for (const struct lk_kept *k = kept; k; k = k->next) n_kept += k->prompt;
     const int each = n_kept / (n + 1);
@@ -69,11 +80,14 @@ static enum lk_code read_kept(const struct lk_kept *kept, const struct seen *see
     for (const struct lk_kept *k = kept; k; k = k->next)
         if (k->prompt && --n_kept % each == 0) prompts[n_kept / each] = k;
     out->width = prompts[0]->tensor.shape[1];
+    out->projected = clip && prompts[0]->split;
     out->means = lk_calloc((size_t)(n * out->width), sizeof *out->means);
     enum lk_code rc = out->means ? LK_OK : lk_fail(LK_E_NOMEM, "phrases: out of memory");
     for (int i = 0; i < n && !rc; i++) {
         int64_t first, n_rows;
-        if (find_rows(seen, prompts, i, n, &first, &n_rows))
+        if (clip)
+            rc = read_clip(prompts[i], out->means + i * out->width);
+        else if (find_rows(seen, prompts, i, n, &first, &n_rows))
             mean_rows(&prompts[i]->tensor, first, n_rows, out->means + i * out->width);
         else
             rc = lk_fail(LK_E_INPUT,
@@ -91,6 +105,7 @@ static enum lk_code make_request(struct lk_pipeline *pipeline, const struct lk_d
     struct lk_plan plan;
     lk_request_init(request, pipeline);
     if (request->true_cfg_scale > 1) request->true_cfg_scale = 1;
+    if (pipeline->family->clip_prompts) request->guidance_scale = 1;
     if (lk_pipeline_plan(pipeline, dev, request, &plan) != LK_E_USAGE) return LK_OK;
     LK_TRY(lk_image_new(canvas, CANVAS_SIDE, CANVAS_SIDE, 3));
     memset(canvas->pixels, CANVAS_GRAY, (size_t)CANVAS_SIDE * CANVAS_SIDE * 3);
@@ -134,7 +149,7 @@ static enum lk_code embed_some(struct lk_pipeline *pipeline, struct lk_device *d
     if (!rc) rc = encode(pipeline, dev, phrases, n, requests, queued, jobs, &kept);
     dev->trace = trace;
     dev->trace_context = context;
-    if (!rc) rc = read_kept(kept, &seen, phrases, n, out);
+    if (!rc) rc = read_kept(kept, &seen, phrases, n, pipeline->family->clip_prompts, out);
     out->canvas = canvas.pixels != NULL;
     for (int i = 0; i < seen.n; i++) lk_free(seen.list[i].ids);
     lk_kept_free(&kept);
@@ -150,11 +165,10 @@ static enum lk_code embed_some(struct lk_pipeline *pipeline, struct lk_device *d
 enum lk_code lk_phrases_embed(struct lk_pipeline *pipeline, struct lk_device *dev, const char *const *phrases, int n,
                               struct lk_phrases *out) {
     *out = (struct lk_phrases){0};
-    if (pipeline->family->text_to_image)
-        return lk_fail(LK_E_USAGE,
-                       "phrases: not told by the text encoders of %s; take FLUX.2, Qwen-Image or Step1X-Edit",
-                       pipeline->name);
-    enum lk_code rc = lk_checkpoint_identity(&pipeline->family->checkpoints(pipeline)[0], out->text_encoder);
+    if (pipeline->family->text_to_image && !pipeline->family->clip_prompts)
+        return lk_fail(LK_E_USAGE, "phrases: not told by the text encoders of %s", pipeline->name);
+    const int second = lk_family_n_checkpoints(pipeline->family) > 3 ? 3 : 0; /* whose state is projected */
+    enum lk_code rc = lk_checkpoint_identity(&pipeline->family->checkpoints(pipeline)[second], out->text_encoder);
     for (int first = 0; first < n && !rc; first += TOGETHER) {
         const int n_some = n - first < TOGETHER ? n - first : TOGETHER;
         struct lk_phrases some;
@@ -162,6 +176,7 @@ enum lk_code lk_phrases_embed(struct lk_pipeline *pipeline, struct lk_device *de
         if (rc) break;
         out->width = some.width;
         out->canvas = some.canvas;
+        out->projected = some.projected;
         if (!out->means) out->means = lk_calloc((size_t)(n * some.width), sizeof *out->means);
         if (out->means)
             memcpy(out->means + first * some.width, some.means, (size_t)(n_some * some.width) * sizeof *some.means);

@@ -11,6 +11,7 @@ struct lk_tokenizer;
 
 struct lk_family {
     bool text_to_image;                 /* it edits nothing, and is none of the study's models */
+    bool clip_prompts;                  /* of a prompt it is told: begin, words, end, padding, all by cross-attention */
     const char *title;                  /* "FLUX.2", as help texts say it */
     unsigned bit;                       /* enum lk_family_bit, as in the table of parameters */
     const char *names[LK_MAX_VARIANTS]; /* "flux2-dev": released configurations, the study's first; ends in NULL */

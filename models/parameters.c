@@ -35,9 +35,9 @@ const struct lk_parameter lk_parameters[] = {
              "Q6_K) or a single .safetensors, fp8 too; a picture's recipe names them by their identity"},
     {"lora", "lora", NULL, 0, LK_PARAMETER_TEXTS, RUN(loras), .read = check_lora, .machine = true, .group = "Model",
      .unit = "FILE[=SCALE]",
-     .help =
-         "a LoRA of the transformer, .safetensors in any published layout, a path or ORG/NAME[@REV][:FILE] in the HF "
-         "cache; again for more, at most 8, in their order"},
+     .help = "a LoRA of the transformer, of Stable Diffusion of UNet and text encoders, .safetensors in any published "
+             "layout, a path or ORG/NAME[@REV][:FILE] in the HF "
+             "cache; again for more, at most 8, in their order"},
     {"variant", "variant", NULL, 0, LK_PARAMETER_CHOICE, RUN(variant), .machine = true, .group = "Model",
      .unit = "NAME", .choices = "fp16|bf16", .otherwise = "files without one, else fp16 or bf16",
      .help = "Stable Diffusion and Stable Cascade: which files of a folder that has both, as NAME.fp16.safetensors; a "

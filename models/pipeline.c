@@ -63,13 +63,18 @@ static enum lk_code family_of_folder(const char *folder, const struct lk_family 
     return rc;
 }
 
-static enum lk_code open_family(struct lk_pipeline *p) {
+static enum lk_code open_family(struct lk_pipeline *p, const struct lk_pipeline_options *options) {
     if (!p->family) {
         LK_TRY(family_of_folder(p->folder, &p->family));
         p->name = p->family->names[0];
     }
     if (p->variant && !p->family->text_to_image)
         return lk_fail(LK_E_USAGE, "--variant: %s has none; leave it out", p->name);
+    if (options->n_loras && p->family->text_to_image && !(p->family->bit & LK_FOR_BOTH_SD))
+        return lk_fail(LK_E_USAGE, "lora: %s takes none yet: the editing models and Stable Diffusion do", p->name);
+    if (options->n_loras)
+        LK_TRY((p->family->bit & LK_FOR_BOTH_SD ? lk_loras_open_whole : lk_loras_open)(
+            &p->loras, options->loras, options->n_loras, p->has_weights));
     return p->family->open(p, p->has_weights);
 }
 
@@ -89,12 +94,23 @@ static enum lk_code find_single_file(struct lk_pipeline *p, const char *path) {
     return p->single_file && p->folder ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", path);
 }
 
+/* The folder of a path or a repository; a released model's name stands for its repository, unless there is a folder of
+ * that name. */
+static enum lk_code find_folder(const char *model, char **out) {
+    enum lk_code rc = lk_model_find(model, out);
+    for (size_t f = 0; rc == LK_E_NOT_FOUND && f < N_FAMILIES; f++)
+        for (int i = 0; i < LK_MAX_VARIANTS && lk_families[f]->names[i]; i++)
+            if (!strcmp(lk_families[f]->names[i], model) && lk_families[f]->repositories[i])
+                return lk_model_find(lk_families[f]->repositories[i], out);
+    return rc;
+}
+
 /* With the identity of the configs that the family reads. */
-static enum lk_code open_folder(struct lk_pipeline *p, const char *model) {
-    LK_TRY(is_single_file(model) ? find_single_file(p, model) : lk_model_find(model, &p->folder));
+static enum lk_code open_folder(struct lk_pipeline *p, const char *model, const struct lk_pipeline_options *options) {
+    LK_TRY(is_single_file(model) ? find_single_file(p, model) : find_folder(model, &p->folder));
     if (!p->single_file) LK_TRY(lk_cascade_enter(&p->folder));
     LK_TRY(lk_config_identity_begin(p->folder));
-    const enum lk_code opened = open_family(p), rc = lk_config_identity_end(opened, &p->configs);
+    const enum lk_code opened = open_family(p, options), rc = lk_config_identity_end(opened, &p->configs);
     if (rc && !opened) p->family->close(p);
     return rc;
 }
@@ -119,13 +135,7 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
             break;
         }
     }
-    enum lk_code rc = LK_OK;
-    if (options->n_loras) rc = lk_loras_open(&p->loras, options->loras, options->n_loras, with_weights);
-    if (!rc) rc = p->family ? open_family(p) : open_folder(p, model);
-    if (!rc && p->loras && p->family->text_to_image) {
-        rc = lk_fail(LK_E_USAGE, "lora: %s takes none yet: only the editing models do", p->name);
-        p->family->close(p);
-    }
+    enum lk_code rc = p->family ? open_family(p, options) : open_folder(p, model, options);
     p->transformer = p->variant = NULL;
     const bool editing = !rc && !p->family->text_to_image;
     if (editing && with_weights && (rc = lk_lora_merged(&p->family->checkpoints(p)[1].shards[0], &p->merged)))

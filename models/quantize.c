@@ -137,7 +137,11 @@ enum lk_code lk_model_merge(const char *model, const char *folder, const char *c
     if (!n_loras) return lk_fail(LK_E_USAGE, "--lora: missing: what is to be merged?");
     LK_TRY(lk_pipeline_open_with(&pipeline, model, &options));
     const struct change change = {.loras = pipeline->loras};
-    enum lk_code rc = change_model(lk_pipeline_folder(pipeline), folder, &change);
+    enum lk_code rc =
+        pipeline->loras->whole
+            ? lk_fail(LK_E_USAGE, "lora merge: of %s it is not written; give it to --lora where pictures are made",
+                      pipeline->name)
+            : change_model(lk_pipeline_folder(pipeline), folder, &change);
     lk_pipeline_close(pipeline);
     return rc;
 }

@@ -179,7 +179,8 @@ void lk_bind_loras(struct lk_bind *b, struct lk_loras *loras, const struct lk_re
 
 void lk_bind_adapter(struct lk_bind *b, const char *module, int64_t rows, int64_t columns, struct lk_tensor *down,
                      struct lk_tensor *up) {
-    if (b->loras && lk_loras_layer(b->loras, module, rows, columns, down, up)) b->out_of_memory = true;
+    if (b->loras && !b->loras->whole && lk_loras_layer(b->loras, module, rows, columns, down, up))
+        b->out_of_memory = true;
 }
 
 bool lk_bind_keeps(const char *name, const char *const *kept) {
@@ -294,6 +295,19 @@ static void bind_from_checkpoint(struct lk_bind *b, struct lk_tensor *out, bool 
         bind_plain(b, out, linear, from->name, &from->tensor);
 }
 
+/* A weight that adapters may be put into: "down_blocks.0.resnets.0.conv1.weight". */
+static void take_adapter(struct lk_bind *b, struct lk_tensor *out, const char *text, const char *full) {
+    static const char ending[] = ".weight";
+    const size_t n = strlen(text), m = sizeof ending - 1;
+    const ptrdiff_t i = b->checkpoint ? lk_checkpoint_find_index(b->checkpoint, full) : -1;
+    char module[MOST_NAME];
+    if (n <= m || strcmp(text + n - m, ending) != 0 || (b->checkpoint && i < 0)) return;
+    snprintf(module, sizeof module, "%.*s", (int)(n - m), text);
+    const struct lk_tensor *from = i < 0 ? NULL : &b->checkpoint->tensors[i].tensor->tensor;
+    if (from && lk_tensor_is_quantized(from)) return; /* no adapter finds it */
+    if (lk_loras_weight(b->loras, b->component, module, out, from)) b->out_of_memory = true;
+}
+
 static void bind(struct lk_bind *b, struct lk_tensor *out, bool linear, int n_dims, const int64_t *shape,
                  const char *text) {
     char full[1024];
@@ -314,6 +328,7 @@ static void bind(struct lk_bind *b, struct lk_tensor *out, bool linear, int n_di
     if (__builtin_add_overflow(*parameters, (uint64_t)lk_tensor_numel(out), parameters) ||
         __builtin_add_overflow(*bytes, (uint64_t)lk_tensor_bytes(out), bytes))
         problem(b, BAD_REQUEST, "%.200s: all weights together are too large", text);
+    if (b->loras && b->loras->whole && (linear || n_dims == 4)) take_adapter(b, out, text, full);
     b->totals.n_tensors++;
     if (lk_tensor_is_quantized(out)) b->totals.quantized |= 1u << (out->dtype - LK_FIRST_QUANTIZED);
 }
@@ -423,17 +438,34 @@ static enum lk_code report(const struct lk_bind *b) {
                    b->checkpoint ? " in " : "", b->checkpoint ? lk_checkpoint_place(b->checkpoint) : "", text);
 }
 
+/* Weights that adapters change get memory of their own, with the others that are converted. */
+static enum lk_code place_adapters(struct lk_bind *b) {
+    const struct lk_tensor *from;
+    LK_TRY(lk_loras_place(b->loras, b->component, b->rules, b->n_rules));
+    for (struct lk_tensor *out = NULL; (out = lk_loras_changed(b->loras, b->component, out, &from)) && b->checkpoint;) {
+        if (out->data != from->data && out->dtype == b->compute) continue; /* is converted already */
+        b->totals.weight_bytes -= lk_tensor_bytes(out);
+        out->dtype = b->compute; /* bf16 in place would round once more */
+        b->totals.weight_bytes += lk_tensor_bytes(out);
+        convert_later(b, &(struct conversion){.out = out, .from = from, .offset = own(b, lk_tensor_bytes(out))});
+    }
+    return b->out_of_memory ? out_of_memory(b->component) : LK_OK;
+}
+
 static enum lk_code finish(struct lk_bind *b, void **owned) {
     for (size_t i = 0; b->checkpoint && i < b->checkpoint->n_tensors; i++)
         if (!b->known[i]) problem(b, UNEXPECTED, "%s", b->checkpoint->tensors[i].tensor->name);
     if (b->out_of_memory) return out_of_memory(b->component);
     enum lk_code rc = report(b);
+    const bool whole = b->loras && b->loras->whole;
+    if (!rc && whole) rc = place_adapters(b);
     if (rc || !b->checkpoint) return rc;
     unsigned char *block = NULL;
     if (b->n_conversions && !(block = lk_malloc(b->owned_bytes)))
         return lk_fail(LK_E_NOMEM, "%s: out of memory: %zu bytes for converted weights", b->component, b->owned_bytes);
     for (size_t i = 0; i < b->n_conversions && !rc; i++) rc = convert(&b->conversions[i], block);
     if (rc) lk_fail_prefix(rc, "%s in %s", b->component, lk_checkpoint_place(b->checkpoint));
+    if (!rc && whole) rc = lk_loras_bake(b->loras, b->component);
     if (!rc) rc = lk_checkpoint_check(b->checkpoint);
     if (rc)
         lk_free(block);
@@ -445,7 +477,7 @@ static enum lk_code finish(struct lk_bind *b, void **owned) {
 enum lk_code lk_bind_finish(struct lk_bind *b, void **owned, struct lk_bind_totals *totals) {
     *owned = NULL;
     enum lk_code rc = finish(b, owned);
-    if (!rc && b->loras) {
+    if (!rc && b->loras && !b->loras->whole) {
         rc = lk_loras_bind(b->loras, b->rules, b->n_rules, b->compute, b->checkpoint);
         if (rc) lk_free(*owned);
         if (rc) *owned = NULL;

@@ -26,7 +26,7 @@ static enum lk_code hash(struct lk_study *s, struct lk_study_adapter *a, const c
     enum lk_code rc = LK_OK;
     if (same)
         memcpy(a->found, same->found, sizeof a->found);
-    else if (!(rc = lk_loras_open(&one, &asked, 1, true)))
+    else if (!(rc = lk_loras_open_whole(&one, &asked, 1, true)))
         memcpy(a->found, one->list[0].sha256, sizeof a->found);
     lk_loras_close(one);
     if (rc == LK_E_NOMEM) return rc;
@@ -85,7 +85,7 @@ enum lk_code lk_study_read_adapters(struct lk_study *s, struct lk_study_model *m
     cJSON *list = cJSON_ParseWithLength(text, n);
     const cJSON *item;
     enum lk_code rc = LK_OK;
-    if (!(lk_family_bit_of(m->family) & LK_FOR_EDITING))
+    if (!(lk_family_bit_of(m->family) & (LK_FOR_EDITING | LK_FOR_BOTH_SD)))
         rc = lk_study_bad(s, field, "%s takes no adapters; leave it out", m->label);
     else if (!cJSON_IsArray(list) || !cJSON_GetArraySize(list))
         rc = lk_study_bad(s, field,

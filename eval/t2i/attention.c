@@ -9,7 +9,7 @@
 static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "t2i attention: out of memory"); }
 
 /* Values of a prompt: of each head, then their mean. */
-static size_t width_of(const struct lk_t2i_attention *t) { return (size_t)t->n_layers * (size_t)t->n_heads + 1; }
+static size_t width_of(const struct lk_t2i_attention *t) { return (size_t)t->n_heads + 1; }
 
 enum lk_code lk_t2i_attention_init(struct lk_t2i_attention *t, const struct lk_t2i_prompts *prompts) {
     *t = (struct lk_t2i_attention){.outcomes = {.prompts = prompts, .n_units = prompts->n}};
@@ -23,56 +23,67 @@ enum lk_code lk_t2i_attention_init(struct lk_t2i_attention *t, const struct lk_t
     return LK_OK;
 }
 
+static void add(const struct lk_t2i_attention *t, const double *values, double *sum) {
+    for (int layer = 0; layer < t->n_layers; layer++)
+        for (int i = t->first[layer]; i < t->first[layer + 1]; i++) {
+            sum[i] += values[i];
+            sum[t->n_heads] += values[i] / (t->first[layer + 1] - t->first[layer]) / t->n_layers;
+        }
+}
+
 enum lk_code lk_t2i_attention_add(struct lk_t2i_attention *t, size_t prompt, const struct lk_t2i_seen *seen) {
     struct lk_store *store = &t->outcomes.store;
     if (!t->sum) {
         t->n_layers = seen->n_layers;
-        t->n_heads = seen->n_heads;
+        t->n_heads = seen->first[seen->n_layers];
         t->sum = lk_store_alloc(store, t->outcomes.n_units * width_of(t) * sizeof *t->sum);
+        t->share_sum = lk_store_alloc(store, t->outcomes.n_units * width_of(t) * sizeof *t->share_sum);
         t->layers = lk_store_alloc(store, (size_t)t->n_layers * sizeof *t->layers);
-        if (!t->sum || !t->layers) return out_of_memory();
+        t->first = lk_store_alloc(store, ((size_t)t->n_layers + 1) * sizeof *t->first);
+        if (!t->sum || !t->share_sum || !t->layers || !t->first) return out_of_memory();
         memcpy(t->layers, seen->layers, (size_t)t->n_layers * sizeof *t->layers);
+        memcpy(t->first, seen->first, ((size_t)t->n_layers + 1) * sizeof *t->first);
     }
-    if (t->n_layers != seen->n_layers || t->n_heads != seen->n_heads)
+    if (t->n_layers != seen->n_layers || t->n_heads != seen->first[seen->n_layers])
         return lk_fail(LK_E_INTERNAL, "t2i attention: two models");
-    double *sum = t->sum + prompt * width_of(t);
-    const size_t n = width_of(t) - 1;
-    for (size_t i = 0; i < n; i++) {
-        sum[i] += seen->weights[i];
-        sum[n] += seen->weights[i] / (double)n;
-    }
+    add(t, seen->weights, t->sum + prompt * width_of(t));
+    add(t, seen->shares, t->share_sum + prompt * width_of(t));
     t->n[prompt]++;
     t->n_tokens[prompt] = seen->n_tokens;
     return LK_OK;
 }
 
 /* Column i of every prompt into x [n_units]; NaN where there is no picture. Gives the mean over the others. */
-static double column(const struct lk_t2i_attention *t, size_t i, double *x) {
+static double column(const struct lk_t2i_attention *t, const double *sums, size_t i, double *x) {
     double sum = 0, n = 0;
     for (size_t p = 0; p < t->outcomes.n_units; p++) {
-        x[p] = t->n[p] ? t->sum[p * width_of(t) + i] / (double)t->n[p] : NAN;
+        x[p] = t->n[p] ? sums[p * width_of(t) + i] / (double)t->n[p] : NAN;
         if (t->n[p]) sum += x[p], n++;
     }
     return sum / n;
 }
 
 static void cell_head(const struct lk_t2i_attention *t, size_t i, struct lk_text *out) {
+    int layer = 0;
+    while (i + 1 < width_of(t) && (int)i >= t->first[layer + 1]) layer++;
     if (i + 1 == width_of(t))
         lk_text_add(out, ",,");
     else
-        lk_text_add(out, ",%s,%d", t->layers[i / (size_t)t->n_heads], (int)(i % (size_t)t->n_heads));
+        lk_text_add(out, ",%s,%d", t->layers[layer], (int)i - t->first[layer]);
 }
 
-static void weight_lines(const struct lk_t2i_attention *t, double *x, struct lk_text *out) {
+static void weight_lines(const struct lk_t2i_attention *t, double *x, double *shares, struct lk_text *out) {
     const size_t n = width_of(t);
     int64_t n_pictures = 0, n_prompts = 0;
-    column(t, n - 1, x);
+    column(t, t->sum, n - 1, x);
+    column(t, t->share_sum, n - 1, shares);
     for (size_t p = 0; p < t->outcomes.n_units; p++) {
         if (!t->n[p]) continue;
         lk_text_add(out, "prompt");
         lk_t2i_cell_text(out, t->outcomes.prompts->list[p].cells[LK_T2I_PROMPT_ID]);
         lk_text_add(out, ",,,%lld,%d", (long long)t->n[p], t->n_tokens[p]);
         lk_t2i_cell_number(out, x[p]);
+        lk_t2i_cell_number(out, shares[p]);
         lk_text_add(out, ",,,,,,,,,%s\r\n", LK_T2I_CORRELATIONAL);
         n_pictures += t->n[p], n_prompts++;
     }
@@ -80,7 +91,8 @@ static void weight_lines(const struct lk_t2i_attention *t, double *x, struct lk_
         lk_text_add(out, "head,");
         cell_head(t, i, out);
         lk_text_add(out, ",%lld,", (long long)n_pictures);
-        lk_t2i_cell_number(out, column(t, i, x));
+        lk_t2i_cell_number(out, column(t, t->sum, i, x));
+        lk_t2i_cell_number(out, column(t, t->share_sum, i, x));
         lk_text_add(out, ",,,,%lld,,,,,%s\r\n", (long long)n_prompts, LK_T2I_CORRELATIONAL);
     }
 }
@@ -90,7 +102,7 @@ static enum lk_code test_lines(const struct lk_t2i_attention *t, double *scratch
                                double *adjusted, struct lk_text *out) {
     const size_t n = width_of(t), n_outcomes = t->outcomes.names.n, n_units = t->outcomes.n_units;
     for (size_t i = 0; i < n; i++) {
-        column(t, i, scratch);
+        column(t, t->sum, i, scratch);
         for (size_t k = 0; k < n_outcomes; k++)
             LK_TRY(lk_t2i_outcomes_correlate(&t->outcomes, k, scratch, scratch + n_units, &tests[i * n_outcomes + k]));
     }
@@ -101,7 +113,7 @@ static enum lk_code test_lines(const struct lk_t2i_attention *t, double *scratch
         const size_t at = (row + n_heads) % (n * n_outcomes); /* all heads together come first */
         lk_text_add(out, "spearman,");
         cell_head(t, at / n_outcomes, out);
-        lk_text_add(out, ",,,");
+        lk_text_add(out, ",,,,");
         lk_t2i_cells_outcome(out, &t->outcomes, at % n_outcomes);
         lk_t2i_cells_test(out, &tests[at], adjusted[at]);
     }
@@ -113,9 +125,10 @@ enum lk_code lk_t2i_attention_csv(const struct lk_t2i_attention *t, struct lk_te
     double *scratch = lk_malloc((3 * t->outcomes.n_units + n + 1) * sizeof *scratch);
     struct lk_test *tests = lk_calloc(n + 1, sizeof *tests);
     enum lk_code rc = scratch && tests && t->sum ? LK_OK : out_of_memory();
-    lk_text_add(out, "record,prompt_id,layer,head,n_pictures,n_tokens,weight,model,attribute,outcome,n_prompts,rho,p,"
-                     "adjusted_p,undefined,note\r\n");
-    if (!rc) weight_lines(t, scratch, out);
+    lk_text_add(out,
+                "record,prompt_id,layer,head,n_pictures,n_tokens,weight,share,model,attribute,outcome,n_prompts,rho,p,"
+                "adjusted_p,undefined,note\r\n");
+    if (!rc) weight_lines(t, scratch, scratch + t->outcomes.n_units, out);
     if (!rc && n) rc = test_lines(t, scratch, tests, scratch + 3 * t->outcomes.n_units, out);
     lk_free(scratch);
     lk_free(tests);

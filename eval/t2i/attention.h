@@ -11,20 +11,24 @@
 
 #include "eval/t2i/outcomes.h"
 
+enum { LK_T2I_LAYER = 32 }; /* of a layer's name */
+
 /* What was seen of a picture. */
 struct lk_t2i_seen {
-    int n_tokens, n_layers, n_heads;
-    char (*layers)[24]; /* [n_layers] */
-    double *weights;    /* [n_layers, n_heads] */
+    int n_tokens, n_layers;
+    const char (*layers)[LK_T2I_LAYER]; /* [n_layers] */
+    const int *first;                   /* [n_layers + 1]: where a layer's heads begin, and how many there are in all */
+    const double *weights, *shares;     /* of each head; shares: of all that the prompt's words get */
 };
 
 struct lk_t2i_attention {
     struct lk_t2i_outcomes outcomes; /* by prompt */
-    int n_layers, n_heads;
-    char (*layers)[24];
-    double *sum; /* [prompts->n, n_layers n_heads + 1], over a prompt's pictures; the last one is the mean of all heads
-                  */
-    int64_t *n;  /* [prompts->n] */
+    int n_layers, n_heads;           /* heads of all layers */
+    char (*layers)[LK_T2I_LAYER];
+    int *first;
+    double *sum, *share_sum; /* [prompts->n, n_heads + 1], over a prompt's pictures; the last one is the mean over the
+                                layers of the mean of a layer's heads */
+    int64_t *n;              /* [prompts->n] */
     int *n_tokens;
 };
 

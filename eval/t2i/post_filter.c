@@ -142,3 +142,26 @@ enum lk_code lk_t2i_post_filter_csv(const struct lk_t2i_images *images, const bo
     if (!rc && out->rc) rc = lk_fail(out->rc, "post-filter: out of memory for the table");
     return rc;
 }
+
+enum lk_code lk_t2i_post_filter_log(const struct lk_names *paths, const char *text, size_t n, const char *name,
+                                    struct lk_text *out) {
+    struct lk_csv csv;
+    size_t n_found = 0;
+    int path;
+    LK_TRY(lk_csv_open(&csv, text, n, name));
+    const int arm = lk_csv_column(&csv, "arm");
+    enum lk_code rc = lk_csv_require(&csv, "file_path", &path);
+    if (!rc) csv_line(&csv, arm, false, out);
+    for (bool more = true; !rc && more;) {
+        rc = lk_csv_next(&csv, &more);
+        const char *own = !rc && more ? lk_csv_cell(&csv, path) : "";
+        if (rc || !more || lk_names_find(paths, own, strlen(own)) < 0) continue;
+        csv_line(&csv, arm, true, out);
+        n_found++;
+    }
+    lk_csv_close(&csv);
+    if (!rc && n_found < paths->n)
+        rc = lk_fail(LK_E_INPUT, "%s: has only %zu of the %zu pictures that are kept", name, n_found, paths->n);
+    if (!rc && out->rc) rc = lk_fail(out->rc, "post-filter: out of memory for the log");
+    return rc;
+}

@@ -26,6 +26,10 @@ enum lk_code lk_t2i_post_filter(const struct lk_t2i_images *images, const struct
 enum lk_code lk_t2i_post_filter_csv(const struct lk_t2i_images *images, const bool *kept, int32_t file,
                                     const char *text, size_t n, struct lk_text *out);
 
+/* The lines of a generator's log whose file_path is one of `paths`, in the same way. LK_E_INPUT when it lacks one. */
+enum lk_code lk_t2i_post_filter_log(const struct lk_names *paths, const char *text, size_t n, const char *name,
+                                    struct lk_text *out);
+
 /* How far the pictures of one prompt fill its quotas. */
 struct lk_t2i_quota {
     int64_t quotas[LK_T2I_MAX_LEVELS], counts[LK_T2I_MAX_LEVELS]; /* of levels: wanted, kept */

@@ -13,6 +13,8 @@ struct lk_kept {
     bool reference;          /* what the VAE makes of an image that is to be edited */
     bool used;               /* made or found since the last lk_kept_trim */
     int64_t n_pad;           /* of a prompt: rows at its beginning that stand for no word */
+    int64_t n_behind[2];     /* and rows behind the words, in the columns of each text encoder */
+    int64_t split;           /* columns of the first of two text encoders; 0: there is one */
     struct lk_tensor tensor; /* dense; data in host memory, NULL when planning */
 };
 

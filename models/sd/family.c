@@ -31,7 +31,7 @@ static const char *const kept[] = {NULL}; /* nothing is quantised */
 
 #define SHARED                                                                                                         \
     .open = lk_sd_open, .close = lk_sd_close, .kept = kept, .quantized = quantized, .checkpoints = checkpoints,        \
-    .tokenizer = tokenizer, .stages = &lk_sd_stages, .text_to_image = true
+    .tokenizer = tokenizer, .stages = &lk_sd_stages, .text_to_image = true, .clip_prompts = true
 
 const struct lk_family lk_family_sd = {
     SHARED,

@@ -136,6 +136,19 @@ static enum lk_code check_vocabulary(const struct lk_sd *m, const char *folder) 
     return LK_OK;
 }
 
+/* Adapters name its modules as it does itself or as its authors' code does. */
+static enum lk_code bind_unet(struct lk_sd *m, const struct lk_unet_config *config, const struct lk_checkpoint *from,
+                              const struct lk_pipeline *pipeline) {
+    struct lk_sd_names names = {0};
+    enum lk_code rc = pipeline->loras ? lk_loras_check_components(pipeline->loras, m->n_text) : LK_OK;
+    if (!rc && pipeline->loras) rc = lk_sd_unet_names(&names, config);
+    if (!rc)
+        rc = lk_unet_bind(&m->unet, config, from, pipeline->compute,
+                          &(struct lk_unet_adapters){pipeline->loras, names.list, names.n});
+    lk_sd_names_free(&names);
+    return rc;
+}
+
 static enum lk_code open_model(struct lk_sd *m, struct lk_pipeline *pipeline, bool with_weights) {
     static const char *const names[] = {"text_encoder", "text_encoder_2"};
     struct lk_clip_text_config text[2] = {0};
@@ -156,10 +169,10 @@ static enum lk_code open_model(struct lk_sd *m, struct lk_pipeline *pipeline, bo
                                      : open_files(m, pipeline));
     const struct lk_checkpoint *from = with_weights ? m->checkpoints : NULL;
     for (int i = 0; i < m->n_text; i++)
-        LK_TRY(lk_clip_text_bind(&m->text[i], &text[i], from ? &from[i ? LK_SD_TEXT_2 : LK_SD_TEXT] : NULL, names[i],
-                                 LK_F32));
+        LK_TRY(lk_clip_text_bind_with(&m->text[i], &text[i], from ? &from[i ? LK_SD_TEXT_2 : LK_SD_TEXT] : NULL,
+                                      names[i], LK_F32, pipeline->loras));
     if (with_weights) LK_TRY(check_vocabulary(m, pipeline->folder));
-    LK_TRY(lk_unet_bind(&m->unet, &unet, from ? &from[LK_SD_UNET] : NULL, compute));
+    LK_TRY(bind_unet(m, &unet, from ? &from[LK_SD_UNET] : NULL, pipeline));
     return lk_vae_bind(&m->vae, &vae, from ? &from[LK_SD_VAE] : NULL, compute);
 }
 

@@ -214,6 +214,18 @@ static enum lk_code encode_ids(const struct run *r, int b, const struct lk_tenso
     return LK_OK;
 }
 
+/* For embed_norm: what stands between the beginning and all behind the first end, of the prompt alone. */
+static void note_words(const struct run *r, int b, struct lk_kept *embeds) {
+    embeds->n_pad = b == POSITIVE ? 1 : embeds_rows(r);
+    if (b != POSITIVE || !r->walk.result) return;
+    for (int i = 0; i < r->m->n_text; i++) {
+        int64_t end = 1;
+        while (end < LK_SD_IDS - 1 && r->ids[b][i][end] != r->m->clip_ids[i].eos) end++;
+        embeds->n_behind[i] = embeds_rows(r) - end - 1;
+    }
+    embeds->split = r->m->xl ? r->m->text[0].config.hidden_size : 0;
+}
+
 static enum lk_code encode_branch(struct run *r, int b, const struct lk_bind_totals *totals) {
     struct lk_arena *arena = &r->walk.dev->arena;
     const int64_t width = r->m->unet.config.cross_attention_dim;
@@ -233,7 +245,7 @@ static enum lk_code encode_branch(struct run *r, int b, const struct lk_bind_tot
     LK_TRY(lk_walk_check_finite(&r->walk, &embeds, "text encoder", -1));
     LK_TRY(lk_walk_keep(&r->walk, key, &embeds, &r->embeds[b]));
     r->embeds[b]->prompt = true;
-    r->embeds[b]->n_pad = embeds_rows(r); /* for embed_norm: which rows are words it cannot say, and refuses */
+    note_words(r, b, r->embeds[b]);
     lk_walk_note(&r->walk, "text_encoder", totals, 1, &before);
     lk_arena_release(arena, mark);
     return LK_OK;
@@ -333,6 +345,7 @@ static enum lk_code predict_branch(const struct run *r, int b, int i, const stru
     snprintf(name, sizeof name, "step.%d.%s", i, branch_names[b]);
     struct lk_unet_pass pass = {.x = &r->input, .time = &time, .keys = &r->keys[b], .y = &y};
     pass.name = i ? NULL : name;
+    pass.attention = name;
     LK_TRY(lk_unet_forward(dev, &r->m->unet, &pass));
     return lk_trace(dev, rows, "%s.velocity", name);
 }

@@ -10,6 +10,7 @@
 #include "models/text/clip_text.h"
 #include "models/tokenizer/tokenizer.h"
 #include "models/vae/autoencoder_kl.h"
+#include "weights/quant/rename.h"
 
 #define LK_SD_IDS LK_CLIP_IDS
 
@@ -43,5 +44,14 @@ void lk_sd_close(struct lk_pipeline *pipeline);
  * missing. */
 enum lk_code lk_sd_open_single_file(struct lk_sd *m, const char *path, const struct lk_unet_config *unet,
                                     const struct lk_vae_config *vae);
+
+/* What the modules of a UNet are called in its authors' code (LDM), as rules from there to here. */
+struct lk_sd_names {
+    struct lk_rename *list;
+    size_t n, capacity;
+    enum lk_code rc;
+};
+enum lk_code lk_sd_unet_names(struct lk_sd_names *out, const struct lk_unet_config *config);
+void lk_sd_names_free(struct lk_sd_names *names); /* in any case */
 
 extern const struct lk_stages lk_sd_stages;

@@ -73,14 +73,7 @@ enum lk_code lk_sd_single_file_family(const char *path, const struct lk_family *
     return rc;
 }
 
-/* Rules in the making; their texts are the list's. */
-struct rules {
-    struct lk_rename *list;
-    size_t n, capacity;
-    enum lk_code rc;
-};
-
-static void add(struct rules *r, const char *from, const char *to) {
+static void add(struct lk_sd_names *r, const char *from, const char *to) {
     if (!r->rc) r->rc = lk_grow(&r->list, &r->capacity, r->n + 1, sizeof *r->list);
     if (r->rc) return;
     char *texts[] = {lk_strdup(from), lk_strdup(to)};
@@ -88,7 +81,7 @@ static void add(struct rules *r, const char *from, const char *to) {
     if (!texts[0] || !texts[1]) r->rc = lk_fail(LK_E_NOMEM, "single file: out of memory");
 }
 
-static void free_rules(struct rules *r) {
+void lk_sd_names_free(struct lk_sd_names *r) {
     for (size_t i = 0; i < r->n; i++) {
         lk_free((void *)(uintptr_t)r->list[i].from);
         lk_free((void *)(uintptr_t)r->list[i].to);
@@ -99,19 +92,20 @@ static void free_rules(struct rules *r) {
 #define NAME(buffer, ...) (snprintf(buffer, sizeof buffer, __VA_ARGS__), buffer)
 
 /* The modules of a block, each under the name that it has in the other's. */
-static void add_modules(struct rules *r, const char *from, const char *to, const char *const (*modules)[2], size_t n) {
+static void add_modules(struct lk_sd_names *r, const char *from, const char *to, const char *const (*modules)[2],
+                        size_t n) {
     char a[160], b[160];
     for (size_t i = 0; i < n; i++) add(r, NAME(a, "%s.%s", from, modules[i][0]), NAME(b, "%s.%s", to, modules[i][1]));
 }
 
-static void add_unet_resnet(struct rules *r, const char *from, const char *to) {
+static void add_unet_resnet(struct lk_sd_names *r, const char *from, const char *to) {
     static const char *const modules[][2] = {{"in_layers.0", "norm1"},          {"in_layers.2", "conv1"},
                                              {"emb_layers.1", "time_emb_proj"}, {"out_layers.0", "norm2"},
                                              {"out_layers.3", "conv2"},         {"skip_connection", "conv_shortcut"}};
     add_modules(r, from, to, modules, sizeof modules / sizeof *modules);
 }
 
-static void unet_rules(struct rules *r, const struct lk_unet_config *c) {
+static void unet_rules(struct lk_sd_names *r, const struct lk_unet_config *c) {
     const int per_level = (int)c->layers_per_block + 1;
     char from[96], to[96];
     add(r, "time_embed.0", "time_embedding.linear_1");
@@ -145,7 +139,13 @@ static void unet_rules(struct rules *r, const struct lk_unet_config *c) {
     add_unet_resnet(r, "middle_block.2", "mid_block.resnets.1");
 }
 
-static void add_vae_resnet(struct rules *r, const char *from, const char *to) {
+enum lk_code lk_sd_unet_names(struct lk_sd_names *out, const struct lk_unet_config *c) {
+    *out = (struct lk_sd_names){0};
+    unet_rules(out, c);
+    return out->rc;
+}
+
+static void add_vae_resnet(struct lk_sd_names *r, const char *from, const char *to) {
     static const char *const modules[][2] = {{"norm1", "norm1"},
                                              {"conv1", "conv1"},
                                              {"norm2", "norm2"},
@@ -155,7 +155,7 @@ static void add_vae_resnet(struct rules *r, const char *from, const char *to) {
 }
 
 /* The way up counts its levels from the other end. */
-static void vae_rules(struct rules *r, const struct lk_vae_config *c) {
+static void vae_rules(struct lk_sd_names *r, const struct lk_vae_config *c) {
     static const char *const attention[][2] = {
         {"norm", "group_norm"}, {"q", "to_q"}, {"k", "to_k"}, {"v", "to_v"}, {"proj_out", "to_out.0"}};
     char from[96], to[96];
@@ -263,7 +263,7 @@ static void flatten_attention(struct lk_checkpoint *vae) {
 enum lk_code lk_sd_open_single_file(struct lk_sd *m, const char *path, const struct lk_unet_config *unet,
                                     const struct lk_vae_config *vae) {
     const char *const *prefix = prefixes[m->xl];
-    struct rules unet_names = {0}, vae_names = {0};
+    struct lk_sd_names unet_names = {0}, vae_names = {0};
     unet_rules(&unet_names, unet);
     vae_rules(&vae_names, vae);
     enum lk_code rc = unet_names.rc ? unet_names.rc : vae_names.rc;
@@ -276,7 +276,7 @@ enum lk_code lk_sd_open_single_file(struct lk_sd *m, const char *path, const str
         rc = open_part(&m->checkpoints[LK_SD_TEXT_2], path, prefix[LK_SD_TEXT_2], open_clip,
                        sizeof open_clip / sizeof *open_clip);
     if (!rc && m->xl) rc = lk_checkpoint_transpose(&m->checkpoints[LK_SD_TEXT_2], "text_projection.weight");
-    free_rules(&unet_names);
-    free_rules(&vae_names);
+    lk_sd_names_free(&unet_names);
+    lk_sd_names_free(&vae_names);
     return rc;
 }

@@ -3,6 +3,7 @@
 #include "models/sd/unet.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -24,6 +25,7 @@ struct walk {
     void *slots[2];
     int slot;
     struct lk_tensor x; /* of the moment, [h, w, c] */
+    char place[32];     /* of the transformer at hand: "down.1.attentions.0" */
 };
 
 #define TRACE(w, value, ...) LK_TRY(show(w, value, __VA_ARGS__))
@@ -83,10 +85,11 @@ static enum lk_code layer_norm(const struct walk *w, const struct lk_layer *laye
     return lk_layer_norm(w->dev, &op);
 }
 
-/* y [n, c] += to_out(attention of to_q(x) over k and v [n_keys, c], which may be windows). */
+/* y [n, c] += to_out(attention of to_q(x) over k and v [n_keys, c], which may be windows). cross: the number of the
+ * block whose cross-attention it is, or -1. */
 static enum lk_code attend(const struct walk *w, const struct lk_unet_attention *a, int64_t heads,
                            const struct lk_tensor *x, const struct lk_tensor *k, const struct lk_tensor *v,
-                           const struct lk_tensor *y) {
+                           const struct lk_tensor *y, int cross) {
     struct lk_arena *arena = &w->dev->arena;
     const size_t mark = lk_arena_mark(arena);
     const int64_t n = x->shape[0], c = x->shape[1], n_keys = k->shape[0], d = c / heads;
@@ -97,6 +100,8 @@ static enum lk_code attend(const struct walk *w, const struct lk_unet_attention 
     const struct lk_tensor q3 = LK_VIEW(&q, n, heads, d), out3 = LK_VIEW(&out, n, heads, d);
     const struct lk_tensor k3 = LK_VIEW(k, n_keys, heads, d), v3 = LK_VIEW(v, n_keys, heads, d);
     struct lk_attention op = {.out = &out3, .q = &q3, .k = &k3, .v = &v3, .scale = 1.0f / sqrtf((float)d)};
+    if (cross >= 0) LK_TRY(lk_trace(w->dev, &q3, "%s.%s.block.%d.query", w->in->attention, w->place, cross));
+    if (cross >= 0) LK_TRY(lk_trace(w->dev, &k3, "%s.%s.block.%d.key", w->in->attention, w->place, cross));
     LK_TRY(lk_attention(w->dev, &op));
     LK_TRY(lk_project_onto(w->dev, y, &out, &a->to_out, NULL));
     lk_arena_release(arena, mark);
@@ -112,7 +117,7 @@ static enum lk_code self_attention(const struct walk *w, const struct lk_unet_bl
     LK_TRY(LK_NEW(arena, &v, w->dtype, x->shape[0], x->shape[1]));
     LK_TRY(lk_project(w->dev, &k, x, &b->attn1.to_k, LK_ACT_NONE));
     LK_TRY(lk_project(w->dev, &v, x, &b->attn1.to_v, LK_ACT_NONE));
-    LK_TRY(attend(w, &b->attn1, heads, x, &k, &v, y));
+    LK_TRY(attend(w, &b->attn1, heads, x, &k, &v, y, -1));
     lk_arena_release(arena, mark);
     return LK_OK;
 }
@@ -134,16 +139,17 @@ static enum lk_code feed_forward(const struct walk *w, const struct lk_unet_bloc
     return LK_OK;
 }
 
-/* y [n, c]; x is scratch. */
-static enum lk_code block(const struct walk *w, const struct lk_unet_block *b, int64_t heads, const struct lk_tensor *x,
-                          const struct lk_tensor *y) {
+/* Block i of a transformer. y [n, c]; x is scratch. */
+static enum lk_code block(const struct walk *w, const struct lk_unet_transformer *t, int64_t i,
+                          const struct lk_tensor *x, const struct lk_tensor *y) {
+    const struct lk_unet_block *b = &t->blocks[i];
     const int64_t c = y->shape[1];
     const struct lk_tensor k = lk_tensor_cols(w->in->keys, b->first_key, c);
     const struct lk_tensor v = lk_tensor_cols(w->in->keys, b->first_key + c, c);
     LK_TRY(layer_norm(w, &b->norm1, y, x));
-    LK_TRY(self_attention(w, b, heads, x, y));
+    LK_TRY(self_attention(w, b, t->n_heads, x, y));
     LK_TRY(layer_norm(w, &b->norm2, y, x));
-    LK_TRY(attend(w, &b->attn2, heads, x, &k, &v, y));
+    LK_TRY(attend(w, &b->attn2, t->n_heads, x, &k, &v, y, (int)i));
     LK_TRY(layer_norm(w, &b->norm3, y, x));
     return feed_forward(w, b, x, y);
 }
@@ -165,7 +171,7 @@ static enum lk_code transformer(const struct walk *w, const struct lk_unet_trans
     struct lk_linear project = {.y = &y, .x = &x, .w = &in, .bias = &t->proj_in.bias};
     project.round_before_bias = w->u->config.use_linear_projection;
     LK_TRY(lk_linear(w->dev, &project));
-    for (int64_t i = 0; i < t->n_blocks; i++) LK_TRY(block(w, &t->blocks[i], t->n_heads, &x, &y));
+    for (int64_t i = 0; i < t->n_blocks; i++) LK_TRY(block(w, t, i, &x, &y));
     LK_TRY(lk_project_onto(w->dev, &rows, &y, &out, NULL));
     lk_arena_release(arena, mark);
     return LK_OK;
@@ -187,6 +193,7 @@ static enum lk_code down(struct walk *w, int i) {
         LK_TRY(resnet(w, &l->resnets[j], &x, &w->x, false));
         TRACE(w, &w->x, "down", i, "resnet", j);
         if (!l->transformers[j].n_blocks) continue;
+        snprintf(w->place, sizeof w->place, "down.%d.attentions.%d", i, j);
         LK_TRY(transformer(w, &l->transformers[j], &w->x));
         TRACE(w, &w->x, "down", i, "attention", j);
     }
@@ -208,6 +215,7 @@ static enum lk_code middle(struct walk *w) {
         LK_TRY(resnet(w, &w->u->mid[j], &x, &w->x, false));
         TRACE(w, &w->x, "mid", -1, "resnet", j);
         if (j) continue;
+        snprintf(w->place, sizeof w->place, "mid.attentions.0");
         LK_TRY(transformer(w, &w->u->mid_transformer, &w->x));
         TRACE(w, &w->x, "mid", -1, "attention", 0);
     }
@@ -237,6 +245,7 @@ static enum lk_code up(struct walk *w, int i) {
         lk_arena_release(&w->dev->arena, mark);
         TRACE(w, &w->x, "up", i, "resnet", j);
         if (!l->transformers[j].n_blocks) continue;
+        snprintf(w->place, sizeof w->place, "up.%d.attentions.%d", i, j);
         LK_TRY(transformer(w, &l->transformers[j], &w->x));
         TRACE(w, &w->x, "up", i, "attention", j);
     }

@@ -5,6 +5,7 @@
 
 #include "models/common/layers.h"
 #include "weights/config.h"
+#include "weights/lora/lora.h"
 
 #define LK_UNET_MAX_LEVELS  4
 #define LK_UNET_MAX_RESNETS 5   /* of a level of the way up */
@@ -69,9 +70,15 @@ struct lk_unet {
 
 /* unet/config.json. Unknown keys and values that are not implemented are errors. Takes and closes `json`. */
 enum lk_code lk_unet_config_read(struct lk_unet_config *out, struct lk_config *json);
-/* checkpoint NULL for planning. Free with lk_unet_free. */
+/* checkpoint NULL for planning; loras NULL: none, with other names of its modules. Free with lk_unet_free. */
+struct lk_unet_adapters {
+    struct lk_loras *loras;
+    const struct lk_rename *names;
+    size_t n_names;
+};
 enum lk_code lk_unet_bind(struct lk_unet *u, const struct lk_unet_config *config,
-                          const struct lk_checkpoint *checkpoint, enum lk_dtype compute);
+                          const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
+                          const struct lk_unet_adapters *adapters);
 void lk_unet_free(struct lk_unet *u);
 
 /* What the resnets add at each time: times [n_times, time_columns]. pooled [1, pooled_dim] and ids (original height and
@@ -96,6 +103,7 @@ struct lk_unet_pass {
     const struct lk_tensor *time; /* [1, time_columns] */
     const struct lk_tensor *keys; /* [n, key_columns] */
     const struct lk_tensor *y;    /* [h, w, out_channels]: the prediction */
-    const char *name;             /* traces begin with it: "step.0.negative" */
+    const char *name;             /* traces of blocks begin with it, "step.0.negative"; NULL: they are not shown */
+    const char *attention;        /* traces of cross-attentions begin with it */
 };
 enum lk_code lk_unet_forward(struct lk_device *dev, const struct lk_unet *u, const struct lk_unet_pass *pass);

@@ -241,7 +241,8 @@ static enum lk_code take_taps_first(struct lk_unet *u, const struct lk_checkpoin
 }
 
 enum lk_code lk_unet_bind(struct lk_unet *u, const struct lk_unet_config *config,
-                          const struct lk_checkpoint *checkpoint, enum lk_dtype compute) {
+                          const struct lk_checkpoint *checkpoint, enum lk_dtype compute,
+                          const struct lk_unet_adapters *adapters) {
     int64_t n_blocks = config->depth[config->n_levels - 1];
     for (int i = 0; i < config->n_levels; i++) {
         const int64_t up = config->attends_up[config->n_levels - 1 - i] ? config->layers_per_block + 1 : 0;
@@ -252,6 +253,7 @@ enum lk_code lk_unet_bind(struct lk_unet *u, const struct lk_unet_config *config
     struct binder b = {.u = u, .c = &u->config};
     enum lk_code rc = lk_bind_begin(&b.bind, checkpoint, "unet", compute);
     if (!rc) {
+        lk_bind_loras(b.bind, adapters->loras, adapters->names, adapters->n_names);
         bind_all(&b);
         rc = lk_bind_finish(b.bind, &u->owned, &u->totals);
     }

@@ -63,6 +63,12 @@ static void bind_layer(struct lk_bind *b, struct lk_clip_text_layer *l, const st
 
 enum lk_code lk_clip_text_bind(struct lk_clip_text *m, const struct lk_clip_text_config *config,
                                const struct lk_checkpoint *checkpoint, const char *component, enum lk_dtype compute) {
+    return lk_clip_text_bind_with(m, config, checkpoint, component, compute, NULL);
+}
+
+enum lk_code lk_clip_text_bind_with(struct lk_clip_text *m, const struct lk_clip_text_config *config,
+                                    const struct lk_checkpoint *checkpoint, const char *component,
+                                    enum lk_dtype compute, struct lk_loras *loras) {
     /* transformers 5 writes CLIPTextModel without the prefix. */
     static const char *const prefixes[] = {"text_model.", "", NULL};
     const int64_t h = config->hidden_size;
@@ -72,6 +78,7 @@ enum lk_code lk_clip_text_bind(struct lk_clip_text *m, const struct lk_clip_text
     if (!m->layers) return lk_fail(LK_E_NOMEM, "%s: out of memory", component);
     enum lk_code rc = lk_bind_begin(&b, checkpoint, component, compute);
     if (!rc) {
+        lk_bind_loras(b, loras, NULL, 0);
         lk_bind_ignore(b, "text_model.embeddings.position_ids");
         lk_bind_ignore(b, "embeddings.position_ids");
         if (config->projection_dim)

@@ -39,6 +39,11 @@ enum lk_code lk_clip_text_config_read(struct lk_clip_text_config *out, struct lk
 /* checkpoint NULL for planning; component: for messages. Free with lk_clip_text_free. */
 enum lk_code lk_clip_text_bind(struct lk_clip_text *m, const struct lk_clip_text_config *config,
                                const struct lk_checkpoint *checkpoint, const char *component, enum lk_dtype compute);
+/* The same with adapters in its weights (lk_loras_open_whole); NULL: none. */
+struct lk_loras;
+enum lk_code lk_clip_text_bind_with(struct lk_clip_text *m, const struct lk_clip_text_config *config,
+                                    const struct lk_checkpoint *checkpoint, const char *component,
+                                    enum lk_dtype compute, struct lk_loras *loras);
 void lk_clip_text_free(struct lk_clip_text *m);
 
 struct lk_clip_text_pass {

@@ -251,7 +251,8 @@ static void attention_by_hand(void **state) {
     struct lk_t2i_prompts prompts;
     struct lk_t2i_attention t;
     struct lk_text csv = {0};
-    char layers[1][24] = {"double.0"};
+    static const char layers[1][LK_T2I_LAYER] = {"double.0"};
+    static const int first[2] = {0, 2};
     static const double pictures[4][2] = {{0.1, 0.3}, {0.3, 0.5}, {0.5, 0.1}, {0.25, 0.75}};
     static const size_t of[4] = {0, 0, 1, 3};
     static const char spd[] = "Model,Prompt,Attribute,Arm,SPD\nm,a,Perceived gender,Base,0.1\n"
@@ -261,23 +262,46 @@ static void attention_by_hand(void **state) {
     assert_ok(lk_t2i_attention_init(&t, &prompts));
     assert_ok(lk_t2i_outcomes_read(&t.outcomes, spd, sizeof spd - 1, "t2i_spd.csv"));
     for (int i = 0; i < 4; i++) {
-        struct lk_t2i_seen a = {.n_tokens = 2, .n_layers = 1, .n_heads = 2, .layers = layers};
-        double weights[2] = {pictures[i][0], pictures[i][1]};
-        a.weights = weights;
+        struct lk_t2i_seen a = {.n_tokens = 2, .n_layers = 1, .first = first, .layers = layers};
+        const double shares[2] = {pictures[i][0] / 2, pictures[i][1] / 2};
+        a.weights = pictures[i], a.shares = shares;
         assert_ok(lk_t2i_attention_add(&t, of[i], &a));
     }
     assert_ok(lk_t2i_attention_csv(&t, &csv));
-    static const char *const lines[] = {"\nprompt,a,,,2,2,0.29999999999999999,", /* (0.1 + 0.3 + 0.3 + 0.5) / 4 */
-                                        "\nprompt,b,,,1,2,0.29999999999999999,",
-                                        "\nprompt,d,,,1,2,0.5,,,,,,,,,correlational: says nothing about causes\r\n",
-                                        "\nhead,,double.0,0,4,,0.31666666666666", /* (0.2 + 0.5 + 0.25) / 3 */
-                                        "\nhead,,double.0,1,4,,0.41666666666666", /* (0.4 + 0.1 + 0.75) / 3 */
-                                        "\nspearman,,double.0,0,,,,m,Perceived gender,SPD,3,0.5,",
-                                        "\nspearman,,double.0,1,,,,m,Perceived gender,SPD,3,0.5,"};
+    static const char *const lines[] = {
+        "\nprompt,a,,,2,2,0.29999999999999999,0.14999999999999999,", /* (0.1 + 0.3 + 0.3 + 0.5) / 4 */
+        "\nprompt,b,,,1,2,0.29999999999999999,",
+        "\nprompt,d,,,1,2,0.5,0.25,,,,,,,,,correlational: says nothing about causes\r\n",
+        "\nhead,,double.0,0,4,,0.31666666666666", /* (0.2 + 0.5 + 0.25) / 3 */
+        "\nhead,,double.0,1,4,,0.41666666666666", /* (0.4 + 0.1 + 0.75) / 3 */
+        "\nspearman,,double.0,0,,,,,m,Perceived gender,SPD,3,0.5,",
+        "\nspearman,,double.0,1,,,,,m,Perceived gender,SPD,3,0.5,"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (!strstr(csv.bytes, lines[i])) fail_msg("%s not in\n%s", lines[i], csv.bytes);
     assert_null(strstr(csv.bytes, "\nprompt,c"));
     assert_true(strstr(csv.bytes, "\nspearman,,,,") < strstr(csv.bytes, "\nspearman,,double.0"));
+    lk_text_free(&csv);
+    lk_t2i_attention_free(&t);
+    lk_t2i_prompts_free(&prompts);
+}
+
+/* Layers with more heads count no more than others. */
+static void attention_of_uneven_layers(void **state) {
+    (void)state;
+    struct lk_t2i_prompts prompts;
+    struct lk_t2i_attention t;
+    struct lk_text csv = {0};
+    static const char layers[2][LK_T2I_LAYER] = {"mid.attentions.0.block.0", "up.0.attentions.0.block.10"};
+    static const int first[3] = {0, 1, 4};
+    static const double weights[4] = {0.5, 0.125, 0.25, 0.375}, shares[4] = {0.75, 0.25, 0.25, 0.25};
+    const struct lk_t2i_seen seen = {1, 2, layers, first, weights, shares};
+    read_prompts("prompt_id,role_label,natural_prompt\na,a thief,A\n", &prompts);
+    assert_ok(lk_t2i_attention_init(&t, &prompts));
+    assert_ok(lk_t2i_attention_add(&t, 0, &seen));
+    assert_ok(lk_t2i_attention_csv(&t, &csv));
+    assert_non_null(strstr(csv.bytes, "\nprompt,a,,,1,1,0.375,0.5,"));
+    assert_non_null(strstr(csv.bytes, "\nhead,,mid.attentions.0.block.0,0,1,,0.5,0.75,"));
+    assert_non_null(strstr(csv.bytes, "\nhead,,up.0.attentions.0.block.10,2,1,,0.375,0.25,"));
     lk_text_free(&csv);
     lk_t2i_attention_free(&t);
     lk_t2i_prompts_free(&prompts);
@@ -329,6 +353,7 @@ int main(void) {
         cmocka_unit_test(equal_phrases_are_alike),
         cmocka_unit_test(correlations_against_scipy),
         cmocka_unit_test(attention_by_hand),
+        cmocka_unit_test(attention_of_uneven_layers),
         cmocka_unit_test(neighbours_as_umap_learn),
         cmocka_unit_test(trust_as_scikit_learn),
         cmocka_unit_test(clusters_stay_apart),

@@ -140,6 +140,11 @@ class Recorder(StageRecorder):
         self.keep("decoded", pixels(out[0]))
 
 
+def adapters(case):
+    """[(file, scale)] of "FILE=SCALE FILE=SCALE"."""
+    return [(name, float(scale)) for name, scale in (one.split("=") for one in case.get("loras", "").split())]
+
+
 def run(folder, case, dtype, latents=None):
     """All stages of one run, in the order they were computed."""
     xl = folder.parent.name == "sdxl"
@@ -152,6 +157,10 @@ def run(folder, case, dtype, latents=None):
         name, changes = SAMPLERS[case["scheduler"]]
         given = {key: value for key, value in pipeline.scheduler.config.items()}
         pipeline.scheduler = getattr(diffusers, name).from_config(given, **changes)
+    for i, (name, scale) in enumerate(adapters(case)):
+        pipeline.load_lora_weights(folder.parent / "loras", weight_name=name, adapter_name=f"a{i}")
+    if adapters(case):
+        pipeline.set_adapters([f"a{i}" for i in range(len(adapters(case)))], [scale for _, scale in adapters(case)])
     guided = case["guidance"] > 1
     recorder = Recorder(pipeline, guided, case.get("blocks", False))
     arguments = {key: case[key] for key in ARGUMENTS if key in case}

@@ -54,6 +54,12 @@ static void as_scikit_learn(void **state) {
 enum { PADS = 2, FIRST = 5 }; /* of the first prompt */
 static char path[1024], to[1024];
 
+static const char *list_name(int i) {
+    static char name[65];
+    memset(name, i ? 'a' : 'b', 64);
+    return name;
+}
+
 /* Two prompts under made-up names, one of them with padding: the rows from above. pads: as the file says it. */
 static void write_prompts(const char *isa, const char *pads) {
     static float values[(N + PADS) * WIDTH];
@@ -65,8 +71,7 @@ static void write_prompts(const char *isa, const char *pads) {
     struct lk_st_named list[2];
     for (int i = 0; i < 2; i++) {
         float *at = values + i * (PADS + FIRST) * WIDTH;
-        memset(key[i], i ? 'a' : 'b', 64);
-        key[i][64] = 0;
+        strcpy(key[i], list_name(i));
         list[i] = (struct lk_st_named){key[i], LK_TENSOR(at, LK_F32, i ? N - FIRST : PADS + FIRST, WIDTH)};
         lk_sha256(at, lk_tensor_bytes(&list[i].tensor), sha256[i]);
     }
@@ -114,6 +119,13 @@ static void files(void **state) {
     for (int i = 0; i < 3; i++) {
         write_prompts("avx2", pads[i]);
         assert_fails(lk_embeds_normalize(path, to, LK_EMBEDS_CENTER), LK_E_METADATA, "a number of rows");
+    }
+    static const char *const behind[] = {"9,0,0", "0,6,0", "-1,0,0", "1,1", "1,1,6", "1,1,-1"};
+    for (int i = 0; i < 6; i++) {
+        char both[128];
+        snprintf(both, sizeof both, "2\",\"%.64s.behind\":\"%s", list_name(0), behind[i]);
+        write_prompts("avx2", both);
+        assert_fails(lk_embeds_normalize(path, to, LK_EMBEDS_CENTER), LK_E_METADATA, "two numbers of rows and one");
     }
     static const char *const isas[] = {"avx2, center", "avx2\\\"", "", "avx2_of_a_machine_to_come"};
     for (int i = 0; i < 4; i++) {

@@ -55,17 +55,19 @@ static int by_name(const void *a, const void *b) {
 }
 
 /* Every layer under its own name and under those that rules give it, sorted. */
-static enum lk_code make_names(struct lk_loras *loras, const struct lk_rename *rules, size_t n_rules,
+static enum lk_code make_names(struct lk_loras *loras, size_t first, const struct lk_rename *rules, size_t n_rules,
                                struct names *names) {
-    for (size_t i = 0; i < loras->n_layers; i++) {
+    for (size_t i = first; i < loras->n_layers; i++) {
         struct lk_lora_layer *layer = &loras->layers[i];
         LK_TRY(add_name(names, layer->name, layer, NULL));
         for (size_t r = 0; r < n_rules; r++) {
             int number = 0;
             char other[LK_LORA_MOST_NAME];
             const char *rest = lk_rename_match(layer->name, rules[r].to, &number);
-            if (!rest || *rest) continue;
+            if (!rest || (*rest && !loras->whole)) continue;
             lk_rename_fill(rules[r].from, number, other, sizeof other);
+            if (strlen(other) + strlen(rest) >= sizeof other) continue;
+            strcat(other, rest);
             LK_TRY(add_name(names, other, layer, &rules[r]));
         }
     }
@@ -87,6 +89,13 @@ static struct name *find(const struct names *names, const char *flat) {
     return at;
 }
 
+/* Whether A's filters are of the weight's size; a matrix and a 1x1 convolution stand for each other. */
+static bool same_filters(const struct lk_tensor *a, const struct lk_tensor *w) {
+    for (int i = 2; i < 4; i++)
+        if ((a->n_dims > i ? a->shape[i] : 1) != (w->n_dims > i ? w->shape[i] : 1)) return false;
+    return true;
+}
+
 /* The layer's share of a module's rows. */
 static enum lk_code give(const struct lk_lora *file, const struct lk_lora_module *m, const struct name *name,
                          int i_file) {
@@ -97,10 +106,13 @@ static enum lk_code give(const struct lk_lora *file, const struct lk_lora_module
     if (piece->module)
         return lk_fail(LK_E_BIND, "%s: \"%.200s\" and \"%.200s\" are both for %s", file->path, piece->module->a->name,
                        m->a->name, layer->name);
-    if (m->a->tensor.shape[1] != layer->columns)
-        return lk_fail(
-            LK_E_BIND, "%s: \"%.200s\": expected %lld columns for %s of this model, got %lld: a LoRA of another model",
-            file->path, m->a->name, (long long)layer->columns, layer->name, (long long)m->a->tensor.shape[1]);
+    if (layer->weight && !same_filters(&m->a->tensor, layer->weight))
+        return lk_fail(LK_E_BIND, "%s: \"%.200s\": expected filters as %s of this model has, got others", file->path,
+                       m->a->name, layer->name);
+    if (m->columns != layer->columns)
+        return lk_fail(LK_E_BIND,
+                       "%s: \"%.200s\": expected %lld columns for %s of this model, got %lld: a LoRA of another model",
+                       file->path, m->a->name, (long long)layer->columns, layer->name, (long long)m->columns);
     if (rows % parts || rows / parts * taken != layer->rows)
         return lk_fail(LK_E_BIND,
                        "%s: \"%.200s\": expected %lld rows for %s of this model, got %lld: a LoRA of another model",
@@ -126,11 +138,12 @@ int64_t lk_lora_layer_values(const struct lk_loras *loras, size_t i) {
     return l->rank * (l->rows + l->columns);
 }
 
-static enum lk_code place_file(const struct lk_lora *file, const struct names *names, int i_file) {
+static enum lk_code place_file(const struct lk_lora *file, const struct names *names, int i_file, int component) {
     const struct lk_lora_module *unknown = NULL;
     size_t n_unknown = 0;
     for (size_t i = 0; i < file->n_modules; i++) {
         const struct lk_lora_module *m = &file->modules[i];
+        if (m->component != component) continue;
         const struct name *at = find(names, m->flat);
         for (const struct name *e = at; e && e < names->list + names->n && !strcmp(e->flat, m->flat); e++)
             LK_TRY(give(file, m, e, i_file));
@@ -233,19 +246,25 @@ static enum lk_code make_all(struct lk_loras *loras, enum lk_dtype compute, bool
     return first.code ? lk_error_set(&first) : LK_OK;
 }
 
-enum lk_code lk_loras_bind(struct lk_loras *loras, const struct lk_rename *rules, size_t n_rules, enum lk_dtype compute,
-                           bool with_data) {
+enum lk_code lk_lora_place_files(struct lk_loras *loras, int component, size_t first, const struct lk_rename *rules,
+                                 size_t n_rules) {
     struct names names = {0};
-    enum lk_code rc = make_names(loras, rules, n_rules, &names);
+    enum lk_code rc = make_names(loras, first, rules, n_rules, &names);
     for (int i = 0; i < loras->n && !rc; i++) {
-        if (loras->list[i].planned_rank)
+        if (loras->list[i].planned_rank && !loras->whole)
             suppose(loras, loras->list[i].planned_rank);
         else
-            rc = place_file(&loras->list[i], &names, i);
+            rc = place_file(&loras->list[i], &names, i, component);
     }
-    if (!rc) rc = make_all(loras, compute, with_data);
-    for (int i = 0; i < loras->n && !rc && with_data; i++) rc = lk_mapped_check(loras->list[i].st.file);
     lk_free(names.list);
     lk_store_free(&names.texts);
+    return rc;
+}
+
+enum lk_code lk_loras_bind(struct lk_loras *loras, const struct lk_rename *rules, size_t n_rules, enum lk_dtype compute,
+                           bool with_data) {
+    enum lk_code rc = lk_lora_place_files(loras, 0, 0, rules, n_rules);
+    if (!rc) rc = make_all(loras, compute, with_data);
+    for (int i = 0; i < loras->n && !rc && with_data; i++) rc = lk_mapped_check(loras->list[i].st.file);
     return rc;
 }

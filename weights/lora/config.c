@@ -137,14 +137,15 @@ static enum lk_code metadata_text(const char *metadata, const char *wanted, cons
     return lk_json_finish(&j);
 }
 
-static enum lk_code read_metadata(struct lk_lora_config *c, const char *path, const char *metadata) {
+static enum lk_code read_metadata(struct lk_lora_config *c, const char *path, const char *metadata,
+                                  const char *prefix) {
     char *config;
     enum lk_code rc = metadata_text(metadata, "lora_adapter_metadata", path, &config);
     char *name = lk_format("%s: lora_adapter_metadata", path);
     if (!rc && !name) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
     if (!rc && config) {
         c->source = "its header's lora_adapter_metadata";
-        rc = read_object(c, config, strlen(config), "transformer.", name);
+        rc = read_object(c, config, strlen(config), prefix, name);
     }
     lk_free(name);
     lk_free(config);
@@ -181,9 +182,10 @@ static enum lk_code read_beside(struct lk_lora_config *c, const char *path) {
     return rc;
 }
 
-enum lk_code lk_lora_config_read(struct lk_lora_config *out, const char *path, const char *metadata) {
+enum lk_code lk_lora_config_read(struct lk_lora_config *out, const char *path, const char *metadata,
+                                 const char *prefix) {
     *out = (struct lk_lora_config){0};
-    if (metadata) LK_TRY(read_metadata(out, path, metadata));
+    if (metadata) LK_TRY(read_metadata(out, path, metadata, prefix));
     return out->source ? LK_OK : read_beside(out, path);
 }
 

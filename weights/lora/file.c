@@ -103,8 +103,10 @@ static enum lk_code group(struct lk_lora *l, const struct entry *entries, size_t
         struct lk_lora_module *m = l->n_modules ? &l->modules[l->n_modules - 1] : NULL;
         if (!m || strcmp(m->flat, e->flat) != 0) {
             m = &l->modules[l->n_modules++];
-            *m = (struct lk_lora_module){
-                .flat = e->flat, .name = e->tensor->name + e->key.module, .length = e->key.length};
+            *m = (struct lk_lora_module){.flat = e->flat,
+                                         .name = e->tensor->name + e->key.module,
+                                         .length = e->key.length,
+                                         .component = e->key.component};
         }
         const struct lk_st_tensor **at[] = {[LK_LORA_A] = &m->a, [LK_LORA_B] = &m->b, [LK_LORA_ALPHA] = &m->alpha};
         if (*at[e->key.role])
@@ -115,19 +117,24 @@ static enum lk_code group(struct lk_lora *l, const struct entry *entries, size_t
     return LK_OK;
 }
 
-static enum lk_code sort_keys(struct lk_lora *l) {
+static enum lk_code sort_keys(struct lk_lora *l, bool whole) {
     const size_t n = l->st.n_tensors;
     size_t room = 0;
     struct entry *entries = lk_calloc(n + 1, sizeof *entries);
-    for (size_t i = 0; i < n; i++) room += strlen(l->st.tensors[i].name) + 5;
+    for (size_t i = 0; i < n; i++) room += strlen(l->st.tensors[i].name) + LK_LORA_MORE;
     l->texts = lk_malloc(room + 1);
     enum lk_code rc = entries && l->texts ? LK_OK : out_of_memory(l->path);
     char *to = l->texts;
     for (size_t i = 0; i < n && !rc; i++) {
         struct entry *e = &entries[i];
         e->tensor = &l->st.tensors[i];
-        lk_lora_key_split(e->tensor->name, &e->key);
-        lk_lora_key_flatten(e->tensor->name + e->key.module, e->key.length, to);
+        if (whole) {
+            lk_lora_key_split_whole(e->tensor->name, &e->key);
+            lk_lora_key_flatten_whole(&e->key, e->tensor->name, to);
+        } else {
+            lk_lora_key_split(e->tensor->name, &e->key);
+            lk_lora_key_flatten(e->tensor->name + e->key.module, e->key.length, to);
+        }
         e->flat = to;
         to += strlen(to) + 1;
     }
@@ -140,11 +147,13 @@ static enum lk_code sort_keys(struct lk_lora *l) {
     return rc;
 }
 
-/* A and B as matrices: 4-D of a 1x1 convolution too. */
-static enum lk_code check_matrix(const struct lk_lora *l, const struct lk_st_tensor *t) {
+/* A and B as matrices: 4-D of a 1x1 convolution too, and filters where those are taken. */
+static enum lk_code check_matrix(const struct lk_lora *l, const struct lk_st_tensor *t, bool filters) {
     const struct lk_tensor *m = &t->tensor;
     char have[96];
-    const bool is_matrix = m->n_dims == 2 || (m->n_dims == 4 && m->shape[2] == 1 && m->shape[3] == 1);
+    const bool is_matrix =
+        m->n_dims == 2 ||
+        (m->n_dims == 4 && (filters ? m->shape[2] > 0 && m->shape[3] > 0 : m->shape[2] == 1 && m->shape[3] == 1));
     const bool is_float = m->dtype == LK_F32 || m->dtype == LK_BF16 || m->dtype == LK_F16;
     if (is_matrix && is_float && m->shape[0] > 0 && m->shape[1] > 0) return LK_OK;
     return lk_fail(LK_E_BIND, "%s: \"%.200s\": expected a matrix of f32, bf16 or f16, got %s", l->path, t->name,
@@ -173,15 +182,16 @@ static enum lk_code read_alpha(const struct lk_lora *l, const struct lk_st_tenso
 }
 
 static enum lk_code finish_module(const struct lk_lora *l, struct lk_lora_module *m, const struct lk_lora_config *c,
-                                  bool with_data) {
+                                  bool with_data, bool whole) {
     double rank = 0, said = 0, alpha = 0;
     const struct lk_st_tensor *any = m->a ? m->a : m->b ? m->b : m->alpha;
     if (!m->a || !m->b)
         return lk_fail(LK_E_BIND, "%s: \"%.200s\": its module has no %s", l->path, any->name,
                        m->a ? "B (lora_B, lora_up)" : "A (lora_A, lora_down)");
-    LK_TRY(check_matrix(l, m->a));
-    LK_TRY(check_matrix(l, m->b));
+    LK_TRY(check_matrix(l, m->a, whole));
+    LK_TRY(check_matrix(l, m->b, false));
     m->rank = m->a->tensor.shape[0];
+    m->columns = lk_tensor_row_numel(&m->a->tensor);
     if (m->rank > LK_LORA_MAX_RANK)
         return lk_fail(LK_E_BIND, "%s: \"%.200s\": expected a rank up to %d, got %lld", l->path, m->a->name,
                        LK_LORA_MAX_RANK, (long long)m->rank);
@@ -204,13 +214,23 @@ static enum lk_code finish_module(const struct lk_lora *l, struct lk_lora_module
     return LK_OK;
 }
 
-static enum lk_code read_file(struct lk_lora *l, bool with_data) {
+/* All modules of a component, by what the metadata say of it. */
+static enum lk_code finish_component(struct lk_lora *l, int component, bool with_data, bool whole) {
+    const char *const prefixes[] = {whole ? "unet." : "transformer.", lk_lora_component(1), lk_lora_component(2)};
     struct lk_lora_config config;
-    LK_TRY(lk_safetensors_open(&l->st, l->path));
-    LK_TRY(sort_keys(l));
-    enum lk_code rc = lk_lora_config_read(&config, l->path, l->st.metadata_json);
-    for (size_t i = 0; i < l->n_modules && !rc; i++) rc = finish_module(l, &l->modules[i], &config, with_data);
+    enum lk_code rc = lk_lora_config_read(&config, l->path, l->st.metadata_json, prefixes[component]);
+    for (size_t i = 0; i < l->n_modules && !rc; i++)
+        if (l->modules[i].component == component) rc = finish_module(l, &l->modules[i], &config, with_data, whole);
     lk_lora_config_free(&config);
+    return rc;
+}
+
+static enum lk_code read_file(struct lk_lora *l, bool with_data, bool whole) {
+    LK_TRY(lk_safetensors_open(&l->st, l->path));
+    LK_TRY(sort_keys(l, whole));
+    enum lk_code rc = finish_component(l, 0, with_data, whole);
+    for (int component = 1; component <= 2 && whole && !rc; component++)
+        rc = finish_component(l, component, with_data, whole);
     if (!rc && with_data) lk_sha256(l->st.file->data, (size_t)l->st.file_bytes, l->sha256);
     return rc;
 }
@@ -289,7 +309,7 @@ enum lk_code lk_lora_split(const char *asked, size_t *length, double *scale) {
     return LK_OK;
 }
 
-static enum lk_code open_one(struct lk_lora *l, const char *asked, bool with_data) {
+static enum lk_code open_one(struct lk_lora *l, const char *asked, bool with_data, bool whole) {
     size_t length;
     LK_TRY(lk_lora_split(asked, &length, &l->scale));
     if (is_planned(asked)) {
@@ -303,21 +323,36 @@ static enum lk_code open_one(struct lk_lora *l, const char *asked, bool with_dat
     LK_TRY(rc);
     const char *slash = strrchr(l->path, '/');
     l->name = slash ? slash + 1 : l->path;
-    return read_file(l, with_data);
+    return read_file(l, with_data, whole);
 }
 
-enum lk_code lk_loras_open(struct lk_loras **out, const char *const *asked, int n, bool with_data) {
+static enum lk_code open_all(struct lk_loras **out, const char *const *asked, int n, bool with_data, bool whole) {
     *out = NULL;
     if (n > LK_MAX_LORAS) return lk_fail(LK_E_USAGE, "--lora: expected at most %d files, got %d", LK_MAX_LORAS, n);
     struct lk_loras *loras = lk_calloc(1, sizeof *loras);
     if (!loras) return out_of_memory("--lora");
     enum lk_code rc = LK_OK;
-    for (int i = 0; i < n && !rc; i++) rc = open_one(&loras->list[loras->n++], asked[i], with_data);
+    loras->whole = whole;
+    for (int i = 0; i < n && !rc; i++) rc = open_one(&loras->list[loras->n++], asked[i], with_data, whole);
     if (rc)
         lk_loras_close(loras);
     else
         *out = loras;
     return rc;
+}
+
+enum lk_code lk_loras_open(struct lk_loras **out, const char *const *asked, int n, bool with_data) {
+    return open_all(out, asked, n, with_data, false);
+}
+
+enum lk_code lk_loras_open_whole(struct lk_loras **out, const char *const *asked, int n, bool with_data) {
+    return open_all(out, asked, n, with_data, true);
+}
+
+bool lk_lora_has_text(const struct lk_lora *file) {
+    for (size_t i = 0; i < file->n_modules; i++)
+        if (file->modules[i].component) return true;
+    return false;
 }
 
 void lk_loras_close(struct lk_loras *loras) {

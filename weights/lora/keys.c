@@ -1,14 +1,18 @@
 #include "weights/lora/keys.h"
 
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
 /* Of each at most one is taken off, the longest first. */
 static const char *const prefixes[] = {
     "model.diffusion_model.", "base_model.model.", "lora_transformer_", "diffusion_model.",
     "transformer.",           "lora_unet_",        "lycoris_",          "unet."};
-static const char *const text_encoders[] = {"lora_te_",      "lora_te1_",       "lora_te2_",      "lora_te3_",
-                                            "text_encoder.", "text_encoder_2.", "text_encoders.", "te."};
+static const struct {
+    const char *prefix;
+    int component; /* -1: of models that take none */
+} text_encoders[] = {{"lora_te_", 1},      {"lora_te1_", 1},       {"lora_te2_", 2},       {"lora_te3_", -1},
+                     {"text_encoder.", 1}, {"text_encoder_2.", 2}, {"text_encoders.", -1}, {"te.", -1}};
 
 static const struct {
     const char *ending; /* NAME stands for an adapter's name */
@@ -112,12 +116,20 @@ static void find_role(const char *key, size_t n, struct lk_lora_key *out) {
     }
 }
 
-void lk_lora_key_split(const char *key, struct lk_lora_key *out) {
+static void split(const char *key, bool whole, struct lk_lora_key *out) {
     const size_t n = strlen(key);
     *out = (struct lk_lora_key){.prefix = "", .suffix = "", .length = n};
     find_role(key, n, out);
     for (size_t i = 0; i < sizeof text_encoders / sizeof *text_encoders; i++) {
-        if (strncmp(key, text_encoders[i], strlen(text_encoders[i])) != 0) continue;
+        const size_t length = strlen(text_encoders[i].prefix);
+        if (strncmp(key, text_encoders[i].prefix, length) != 0) continue;
+        if (whole && text_encoders[i].component > 0 && out->length > length) {
+            out->component = text_encoders[i].component;
+            out->prefix = text_encoders[i].prefix;
+            out->module = length;
+            out->length -= length;
+            return;
+        }
         out->role = LK_LORA_OTHER;
         out->what = "adapter of the text encoder; only the transformer's are read";
     }
@@ -128,6 +140,30 @@ void lk_lora_key_split(const char *key, struct lk_lora_key *out) {
         out->module = length;
         out->length -= length;
     }
+}
+
+void lk_lora_key_split(const char *key, struct lk_lora_key *out) { split(key, false, out); }
+void lk_lora_key_split_whole(const char *key, struct lk_lora_key *out) { split(key, true, out); }
+
+const char *lk_lora_component(int component) {
+    static const char *const names[] = {"", "text_encoder.", "text_encoder_2."};
+    return names[component];
+}
+
+void lk_lora_key_flatten_whole(const struct lk_lora_key *key, const char *text, char *out) {
+    static const char model[] = "text_model", processor[] = "_processor", last[] = "_to_out";
+    const char *module = text + key->module, *component = lk_lora_component(key->component);
+    size_t n = key->length, m = sizeof model; /* with what follows it */
+    if (key->component && n > m && !memcmp(module, model, m - 1) && (module[m - 1] == '.' || module[m - 1] == '_'))
+        module += m, n -= m;
+    lk_lora_key_flatten(component, strlen(component), out);
+    out += strlen(out);
+    lk_lora_key_flatten(module, n, out);
+    char *old = key->component ? NULL : strstr(out, processor);
+    if (!old) return;
+    memmove(old, old + sizeof processor - 1, strlen(old + sizeof processor - 1) + 1);
+    const size_t length = strlen(out);
+    if (length > sizeof last - 1 && !strcmp(out + length - (sizeof last - 1), last)) strcat(out, "_0");
 }
 
 void lk_lora_key_flatten(const char *module, size_t length, char *out) {

@@ -45,6 +45,7 @@ struct lk_lora_layer;
 struct lk_loras {
     struct lk_lora list[LK_MAX_LORAS];
     int n;
+    bool whole;                   /* lk_loras_open_whole */
     struct lk_lora_layer *layers; /* that a model has, while it is bound */
     size_t n_layers, layers_capacity;
     void *owned; /* the matrices */
@@ -60,6 +61,9 @@ enum lk_code lk_lora_split(const char *asked, size_t *length, double *scale);
  */
 enum lk_code lk_loras_open(struct lk_loras **out, const char *const *asked, int n, bool with_data);
 void lk_loras_close(struct lk_loras *loras); /* NULL is allowed */
+/* The same for pipelines of which text encoders and convolutions take adapters, too: W + s B A in place of W, as
+ * lk_loras_bake makes it, and no matrix beside it. */
+enum lk_code lk_loras_open_whole(struct lk_loras **out, const char *const *asked, int n, bool with_data);
 
 /* The model has a linear layer [rows, columns] under this name; down and up get its adapter when all are bound, and
  * stay absent where no file has one. */
@@ -68,6 +72,24 @@ enum lk_code lk_loras_layer(struct lk_loras *loras, const char *module, int64_t 
 /* Binds every file to the layers named. rules: other names of them. with_data false: shapes and addresses alone. */
 enum lk_code lk_loras_bind(struct lk_loras *loras, const struct lk_rename *rules, size_t n_rules, enum lk_dtype compute,
                            bool with_data);
+
+/* Of lk_loras_open_whole. A component ("unet", "text_encoder", "text_encoder_2") has a weight [rows, ...] of this
+ * module: a matrix, or filters [rows, channels, height, width]. from: what the checkpoint has; NULL when planning. */
+enum lk_code lk_loras_weight(struct lk_loras *loras, const char *component, const char *module,
+                             struct lk_tensor *weight, const struct lk_tensor *from);
+/* Finds the component's modules that the files name; rules: other names of modules, or of what they are part of. */
+enum lk_code lk_loras_place(struct lk_loras *loras, const char *component, const struct lk_rename *rules,
+                            size_t n_rules);
+/* Weights of the component that a file changes: the next one after `after` (NULL: the first), NULL at the end. */
+struct lk_tensor *lk_loras_changed(const struct lk_loras *loras, const char *component, const struct lk_tensor *after,
+                                   const struct lk_tensor **from);
+/* Fills these weights, dense and in memory of their own, from what the checkpoint has, with one rounding: as
+ * lk_loras_merge. LK_E_BIND where a value is NaN or Inf. */
+enum lk_code lk_loras_bake(struct lk_loras *loras, const char *component);
+/* LK_E_BIND when a file has a module of a text encoder that a model with so many has not. */
+enum lk_code lk_loras_check_components(const struct lk_loras *loras, int n_text);
+/* Whether a file changes a text encoder. */
+bool lk_lora_has_text(const struct lk_lora *file);
 
 /* What file `i_file` brings to layer i; false: nothing. */
 struct lk_lora_info {

@@ -36,7 +36,7 @@ bool lk_lora_info(const struct lk_loras *loras, size_t i, int i_file, struct lk_
 bool lk_lora_module_at(const struct lk_lora *file, size_t i, struct lk_lora_info *out) {
     if (i >= file->n_modules) return false;
     const struct lk_lora_module *m = &file->modules[i];
-    *out = (struct lk_lora_info){m->name, m->b->tensor.shape[0], m->a->tensor.shape[1], m->rank, m->s, 0};
+    *out = (struct lk_lora_info){m->name, m->b->tensor.shape[0], m->columns, m->rank, m->s, 0};
     return true;
 }
 
@@ -55,10 +55,10 @@ static void add_row(const struct lk_lora_layer *l, const struct lk_lora_piece *p
     for (int64_t k = 0; k < n; k++) acc[k] = acc[k] + m->s * t[k];
 }
 
-static void merge_row(const struct lk_loras *loras, const struct lk_lora_layer *l, const struct lk_tensor *w,
-                      int64_t row, const float *a, float *t) {
+static void merge_row(const struct lk_loras *loras, const struct lk_lora_layer *l, const struct lk_tensor *from,
+                      const struct lk_tensor *w, int64_t row, const float *a, float *t) {
     float *acc = t + l->columns;
-    for (int64_t k = 0; k < l->columns; k++) acc[k] = lk_lora_element(w, row * l->columns + k);
+    for (int64_t k = 0; k < l->columns; k++) acc[k] = lk_lora_element(from, row * l->columns + k);
     for (int i = 0; i < loras->n; i++) {
         if (!l->pieces[i].module) continue;
         add_row(l, &l->pieces[i], row, a, t, acc);
@@ -84,12 +84,8 @@ static float *widened(const struct lk_loras *loras, const struct lk_lora_layer *
 
 #define BAND 64 /* rows that a thread takes at a time, with two rows of floats to work in */
 
-enum lk_code lk_loras_merge(const struct lk_loras *loras, const char *layer, const struct lk_tensor *w, bool *merged) {
-    size_t i = 0;
-    while (i < loras->n_layers && strcmp(loras->layers[i].name, layer) != 0) i++;
-    *merged = i < loras->n_layers && loras->layers[i].rank;
-    if (!*merged) return LK_OK;
-    const struct lk_lora_layer *l = &loras->layers[i];
+enum lk_code lk_lora_merge_layer(const struct lk_loras *loras, const struct lk_lora_layer *l,
+                                 const struct lk_tensor *from, const struct lk_tensor *to) {
     const int64_t n_bands = (l->rows + BAND - 1) / BAND;
     float *a = widened(loras, l);
     bool there = a != NULL;
@@ -97,11 +93,18 @@ enum lk_code lk_loras_merge(const struct lk_loras *loras, const char *layer, con
     for (int64_t band = 0; band < n_bands; band++) {
         float *room = a ? lk_malloc((size_t)(2 * l->columns) * sizeof *room) : NULL;
         const int64_t end = (band + 1) * BAND < l->rows ? (band + 1) * BAND : l->rows;
-        for (int64_t row = band * BAND; room && row < end; row++) merge_row(loras, l, w, row, a, room);
+        for (int64_t row = band * BAND; room && row < end; row++) merge_row(loras, l, from, to, row, a, room);
 #pragma omp critical
         there = there && room;
         lk_free(room);
     }
     lk_free(a);
-    return there ? LK_OK : lk_fail(LK_E_NOMEM, "--lora: out of memory for %s", layer);
+    return there ? LK_OK : lk_fail(LK_E_NOMEM, "--lora: out of memory for %s", l->name);
+}
+
+enum lk_code lk_loras_merge(const struct lk_loras *loras, const char *layer, const struct lk_tensor *w, bool *merged) {
+    size_t i = 0;
+    while (i < loras->n_layers && strcmp(loras->layers[i].name, layer) != 0) i++;
+    *merged = i < loras->n_layers && loras->layers[i].rank;
+    return *merged ? lk_lora_merge_layer(loras, &loras->layers[i], w, w) : LK_OK;
 }

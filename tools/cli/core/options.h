@@ -113,7 +113,7 @@ struct cli_arguments {
     struct cli_t2i_arguments {
         struct cli_list labels, styles, contexts, tokens, cfg, arms, set;
         const char *log, *ref, *target, *ref_labels, *csv, *mitigations, *attribute, *columns, *labeler, *classifier,
-            *embeds, *normalize, *fair, *fair_assign, *metrics, *in, *seeds, *post_filter, *images_url;
+            *embeds, *normalize, *fair, *fair_assign, *metrics, *maps, *in, *seeds, *post_filter, *images_url;
         double tolerance;
         int64_t cue, neighbours, max_attempts; /* max_attempts 0: ten times what is wanted */
         int64_t repeat_refused;

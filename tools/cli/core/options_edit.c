@@ -13,7 +13,8 @@ static const struct cli_option options[] = {
      .group = "Model",
      .value = "DIR|ORG/NAME[@REV]",
      .help = "folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also "
-             "takes the name of a released model (see `models`)",
+             "takes the name of a released model (see `models`), which stands for its repository where pictures are "
+             "made",
      .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
                  ON(CLI_T2I) | ON(CLI_LORA) | ON(CLI_SERVE),
      .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_EMBED),
@@ -170,7 +171,7 @@ static unsigned other_commands(const char *name) {
         unsigned commands;
     } others[] = {
         {"prompt", ON(CLI_CHAT)},
-        {"lora", ON(CLI_LORA)},
+        {"lora", ON(CLI_LORA) | ON(CLI_T2I)},
         {"seed", ON(CLI_CHAT)},
         {"exif-transpose", ON(CLI_CHAT)},
         {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},

@@ -102,6 +102,9 @@ static const struct cli_option options[] = {
      .otherwise = "the target's only one", .choices = "gender|age|race|skin_tone"},
     {T2I(CLI_NUMBER, "Analysis", "tol", "SHARE", tolerance, "post-filter: how far a share may be from the target"),
      .otherwise = "0.05", .max = 1},
+    {T2I(CLI_FOLDER, "Output", "maps", "DIR", maps,
+         "attention, of Stable Diffusion: a heat map of each word over each picture (DAAM), the maps as they are, and "
+         "words.csv with the weight of each word in each layer's head")},
     {T2I(CLI_CHOICE, "Output", "only", "NAME", columns,
          "prompts: which columns: everything, the ten printed ones, or a companion table of the mitigated prompts"),
      .otherwise = "all", .choices = "all|printed|companion"},

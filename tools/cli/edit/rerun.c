@@ -58,7 +58,7 @@ static enum lk_code match_loras(const struct lk_recipe *r, struct lk_job *job, c
                        given.n_loras);
     for (int i = 0; i < given.n_loras; i++) {
         struct lk_loras *one;
-        LK_TRY(lk_loras_open(&one, &given.loras[i], 1, true));
+        LK_TRY(lk_loras_open_whole(&one, &given.loras[i], 1, true));
         memcpy(digests[i], one->list[0].sha256, sizeof digests[i]);
         lk_loras_close(one);
     }

@@ -57,7 +57,7 @@ static void print_layers(const struct lk_pipeline *pipeline) {
 enum lk_code cli_lora(const struct cli_arguments *a) {
     struct lk_loras *loras;
     struct lk_pipeline *pipeline;
-    LK_TRY(lk_loras_open(&loras, &a->more[0], 1, true));
+    LK_TRY(lk_loras_open_whole(&loras, &a->more[0], 1, true));
     print_file(&loras->list[0]);
     lk_loras_close(loras);
     if (!a->model) return LK_OK;

@@ -254,7 +254,8 @@ static enum lk_code filter(const struct cli_arguments *arguments, struct lk_t2i_
     LK_TRY(read_input(a->labels.values[0], &input));
     enum lk_code rc = lk_t2i_post_filter_csv(images, kept, 0, input.text, input.n, &text);
     lk_free(input.text);
-    if (!rc) rc = cli_output_write(arguments, &text);
+    if (!rc)
+        rc = is_csv(arguments->output) ? cli_output_write(arguments, &text) : cli_t2i_filtered_folder(arguments, &text);
     lk_text_free(&text);
     if (rc) return rc;
     lk_log(LK_LOG_INFO, "%zu of %zu pictures with a label kept, in %zu of %zu sets of one model, prompt and cfg",
@@ -268,7 +269,8 @@ enum lk_code cli_t2i_post_filter(const struct cli_arguments *arguments) {
     const struct cli_t2i_arguments *a = &arguments->t2i;
     if (a->labels.n != 1 || !a->target || !arguments->output)
         return lk_fail(LK_E_USAGE,
-                       "t2i post-filter: expected one --labels FILE, --target FILE or uniform, and --output FILE");
+                       "t2i post-filter: expected one --labels FILE, --target FILE or uniform, and --output DIR or "
+                       "FILE.csv");
     struct lk_t2i_images images;
     struct lk_t2i_distribution target;
     struct lk_t2i_post_filtered result = {0};

@@ -13,6 +13,11 @@ char *cli_t2i_path(const struct cli_arguments *arguments, const struct lk_t2i_im
 /* The first cells of a line: prompt_id, model_tag, seed, cfg, each behind a comma. */
 void cli_t2i_key(const struct lk_t2i_logged *line, struct lk_text *out);
 
+/* What names the pictures of a model, as lk_pipeline_family says it, in logs and files: "flux", "sd-1_5". */
+void cli_t2i_tag(const char *model, char tag[64]);
+/* Whether a log's model_tag names a model that runs here. */
+bool cli_t2i_runs_here(const char *tag);
+
 /* The table of --csv, or the study's. */
 enum lk_code cli_t2i_prompts(const struct cli_t2i_arguments *arguments, struct lk_t2i_prompts *out);
 /* Before a long run: LK_E_USAGE for an output that is there, unless it may be replaced. */
@@ -24,11 +29,13 @@ enum lk_code cli_t2i_print_prompts(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_reference(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_metrics(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_post_filter(const struct cli_arguments *arguments);
+/* The pictures of kept labels into the folder --output, with labels.csv and generation_log.csv. */
+enum lk_code cli_t2i_filtered_folder(const struct cli_arguments *arguments, const struct lk_text *labels);
 enum lk_code cli_t2i_embed_norm(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_tokens(const struct cli_arguments *arguments);    /* token_corr.csv */
 enum lk_code cli_t2i_attention(const struct cli_arguments *arguments); /* attn_corr.csv */
-/* Of a log's pictures by --model the final latents: OUTPUT/latents.csv, with --by of --labels or of the log. */
-enum lk_code cli_t2i_features(const struct cli_arguments *arguments);
+/* Of a log's pictures by --model the final latents: OUTPUT/NAME.csv, with --by of --labels or of the log. */
+enum lk_code cli_t2i_features(const struct cli_arguments *arguments, const char *name);
 enum lk_code cli_t2i_latents(const struct cli_arguments *arguments); /* latent_umap.png and what goes with it */
 /* The study of text to image that `generate` is told; lk_study_close. */
 enum lk_code cli_t2i_study(const struct cli_arguments *arguments, struct lk_study **out);

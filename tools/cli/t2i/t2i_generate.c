@@ -10,6 +10,7 @@
 #include "tools/cli/t2i/t2i.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/study/study.h"
+#include "weights/lora/lora.h"
 
 /* What names its pictures, one of the study's models by its key there, and whether it can do what is asked for: from
  * its configs alone. */
@@ -19,12 +20,7 @@ static enum lk_code check_model(const struct cli_arguments *a, char key[64]) {
     struct lk_job job = a->job;
     struct lk_plan plan;
     LK_TRY(lk_pipeline_open_configs(&pipeline, a->model, cli_dtype(&a->job.run)));
-    const unsigned family = lk_family_bit_of(lk_pipeline_family(pipeline));
-    int model = 0;
-    while (model < LK_N_MODELS && lk_family_bit_of(lk_preset_family(model)) != family) model++;
-    snprintf(key, 64, "%s", model < LK_N_MODELS ? lk_factor_key(LK_FACTOR_MODEL, model) : lk_pipeline_family(pipeline));
-    for (char *c = key; *c; c++)
-        if (*c == '.') *c = '_'; /* a word of a file's name */
+    cli_t2i_tag(lk_pipeline_family(pipeline), key);
     enum lk_code rc = lk_job_complete(&job, pipeline, NULL);
     job.request.prompt = "a person";
     if (!rc) rc = cli_plan_target(&job.run, &target);
@@ -61,6 +57,22 @@ static cJSON *place(const char *written) {
     return text;
 }
 
+/* FILE[=SCALE], each in its place. */
+static bool add_loras(cJSON *entry, const struct lk_job_run *run) {
+    cJSON *list = run->n_loras ? cJSON_AddArrayToObject(entry, "lora") : NULL;
+    bool ok = list || !run->n_loras;
+    for (int i = 0; i < run->n_loras && ok; i++) {
+        size_t length;
+        double scale;
+        cJSON *one = cJSON_CreateObject();
+        ok = cJSON_AddItemToArray(list, one) && !lk_lora_split(run->loras[i], &length, &scale);
+        char *file = ok ? lk_strndup(run->loras[i], length) : NULL;
+        ok = file && cJSON_AddItemToObject(one, "file", place(file)) && cJSON_AddNumberToObject(one, "scale", scale);
+        lk_free(file);
+    }
+    return ok;
+}
+
 static cJSON *list_of(const struct cli_list *list) { return cJSON_CreateStringArray(list->values, list->n); }
 
 static cJSON *model_entry(const struct cli_arguments *a) {
@@ -70,6 +82,7 @@ static cJSON *model_entry(const struct cli_arguments *a) {
         const struct lk_parameter *p = &lk_parameters[i];
         if (lk_job_given(&a->job, p) && !p->machine) ok = lk_parameter_write(p, &a->job, entry);
     }
+    ok = ok && add_loras(entry, &a->job.run);
     if (ok && a->job.request.num_inference_steps) ok = cJSON_AddTrueToObject(entry, "allow_steps");
     ok = ok && cJSON_AddTrueToObject(entry, "allow_cut"); /* as others make these pictures; each cut is told */
     if (ok) return entry;

@@ -6,7 +6,6 @@
 #include "engine/base/log.h"
 #include "eval/document/table_print.h"
 #include "eval/hosted/placeholder.h"
-#include "eval/study/factors.h"
 #include "tools/cli/t2i/t2i.h"
 #include "tools/cli/core/outputs.h"
 #include "tools/cli/edit/job.h"
@@ -33,7 +32,7 @@ static enum lk_code look_at(struct import *m, size_t i) {
     struct lk_picture_signs *signs = &m->signs[m->n];
     struct lk_image image = {0};
     const char *tag = line->model_tag, *path = m->log.logged.list[i];
-    if (line->arm == LK_T2I_EMBED_NORM && lk_factor_parse(LK_FACTOR_MODEL, tag, strlen(tag)) < 0)
+    if (line->arm == LK_T2I_EMBED_NORM && !cli_t2i_runs_here(tag))
         return lk_fail(LK_E_INPUT, "%s: the arm embed_norm is made by models that run here, and \"%.60s\" is none",
                        path, tag);
     char name[256], *whole = cli_t2i_path(m->arguments, &m->log, i);

@@ -101,7 +101,7 @@ static enum lk_code add_picture(struct cli_replay *r, size_t i, const char *grou
     return rc ? rc : out->rc;
 }
 
-enum lk_code cli_t2i_features(const struct cli_arguments *a) {
+enum lk_code cli_t2i_features(const struct cli_arguments *a, const char *name) {
     struct cli_replay r;
     struct lk_store store = {0};
     struct lk_text text = {0};
@@ -111,7 +111,7 @@ enum lk_code cli_t2i_features(const struct cli_arguments *a) {
     if (!rc) rc = read_groups(a, &r.log, groups, &store);
     for (size_t i = 0; i < r.n && !rc; i++) rc = add_picture(&r, i, groups[r.chosen[i]], &text);
     if (!rc) rc = lk_document_folder(a->output);
-    if (!rc) rc = lk_document_file(a->output, "latents", ".csv", &text);
+    if (!rc) rc = lk_document_file(a->output, name, ".csv", &text);
     cli_replay_close(&r);
     lk_store_free(&store);
     lk_free(groups);

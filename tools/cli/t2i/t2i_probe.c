@@ -1,6 +1,7 @@
 /* Probes of the text-to-image study: what goes together, never what causes it. */
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
@@ -53,7 +54,8 @@ static enum lk_code embed(const struct cli_arguments *a, struct lk_t2i_tokens *t
     if (!rc) rc = lk_t2i_tokens_cosines(t, phrases.means, phrases.width);
     lk_recipe_model_name(a->model, model);
     if (!rc)
-        lk_text_add(encoder, "text encoder of %s %.12s, %s%s", model, phrases.text_encoder, a->job.run.dtype,
+        lk_text_add(encoder, "text encoder of %s %.12s, %s, %s%s", model, phrases.text_encoder, a->job.run.dtype,
+                    phrases.projected ? "text_embeds" : "mean of a phrase's tokens",
                     phrases.canvas ? ", with a gray canvas" : "");
     lk_phrases_free(&phrases);
     lk_pipeline_close(pipeline);
@@ -139,7 +141,14 @@ static enum lk_code silhouettes(const struct stats_features *f, const char *spac
     return rc;
 }
 
-static enum lk_code draw(const struct cli_arguments *a, const struct stats_features *f, const double *points) {
+/* Where the files go: with --output PICTURE.png beside it, named after it. */
+struct place {
+    char *folder, *name; /* the picture's, without .png */
+    char *features, *silhouette;
+};
+
+static enum lk_code draw(const struct cli_arguments *a, const struct place *at, const struct stats_features *f,
+                         const double *points) {
     struct lk_figure figure;
     struct lk_text note = {0};
     lk_text_add(&note, "UMAP of %zu pictures, %lld neighbours, seed %lld. Correlational: says nothing about causes.",
@@ -157,13 +166,13 @@ static enum lk_code draw(const struct cli_arguments *a, const struct stats_featu
     lk_text_free(&note);
     if (rc) return rc;
     /* Where there is no librsvg the SVG is written all the same. */
-    rc = lk_document_drawing(&figure, a->output, "latent_umap", false);
-    if (!rc) rc = lk_document_drawing(&figure, a->output, "latent_umap", true);
+    rc = lk_document_drawing(&figure, at->folder, at->name, false);
+    if (!rc) rc = lk_document_drawing(&figure, at->folder, at->name, true);
     lk_figure_free(&figure);
     return rc;
 }
 
-static enum lk_code latents(const struct cli_arguments *a, struct stats *s) {
+static enum lk_code latents(const struct cli_arguments *a, const struct place *at, struct stats *s) {
     struct stats_features f;
     struct lk_number trust;
     struct lk_text points_csv = {0}, silhouette_csv = {0};
@@ -178,7 +187,7 @@ static enum lk_code latents(const struct cli_arguments *a, struct stats *s) {
     enum lk_code rc = lk_umap(f.features, f.n, s->n_columns, k, (uint64_t)a->report.study_seed, points);
     if (rc) return lk_fail_prefix(rc, "%s", s->file);
     LK_TRY(lk_trustworthiness(f.features, f.n, s->n_columns, points, k, &trust));
-    LK_TRY(lk_document_folder(a->output));
+    LK_TRY(lk_document_folder(at->folder));
     lk_text_add(&points_csv, "line,group,x,y\r\n");
     for (size_t i = 0; i < f.n; i++) {
         lk_text_add(&points_csv, "%zu,", f.lines[i]);
@@ -186,10 +195,10 @@ static enum lk_code latents(const struct cli_arguments *a, struct stats *s) {
         lk_text_add(&points_csv, ",%.17g,%.17g\r\n", points[2 * i], points[2 * i + 1]);
     }
     lk_text_add(&silhouette_csv, "space,group,n,silhouette,trustworthiness\r\n");
-    rc = lk_document_file(a->output, "latent_umap", ".csv", &points_csv);
+    rc = lk_document_file(at->folder, at->name, ".csv", &points_csv);
     if (!rc) rc = silhouettes(&f, "features", f.features, s->n_columns, NULL, &silhouette_csv);
     if (!rc) rc = silhouettes(&f, "projection", points, 2, &trust, &silhouette_csv);
-    if (!rc) rc = lk_document_file(a->output, "latent_silhouette", ".csv", &silhouette_csv);
+    if (!rc) rc = lk_document_file(at->folder, at->silhouette, ".csv", &silhouette_csv);
     lk_text_free(&silhouette_csv);
     if (rc) return rc;
     lk_log(LK_LOG_INFO,
@@ -198,24 +207,73 @@ static enum lk_code latents(const struct cli_arguments *a, struct stats *s) {
            f.n, s->n_columns, f.levels.n, trust.undefined ? NAN : trust.value);
     if (s->missing)
         lk_log(LK_LOG_WARNING, "%s: lines left out, for want of a group or a number: %zu", s->file, s->missing);
-    return draw(a, &f, points);
+    return draw(a, at, &f, points);
 }
 
-enum lk_code cli_t2i_latents(const struct cli_arguments *a) {
+/* --output PICTURE.png, or a folder for files with names of their own. */
+static enum lk_code find_place(const char *output, struct place *at) {
+    static const char ending[] = ".png";
+    const char *slash = strrchr(output, '/');
+    const size_t n = strlen(output), m = sizeof ending - 1;
+    const bool named = n > m && !strcmp(output + n - m, ending) && (!slash || slash[1] != '.');
+    const char *base = named && slash ? slash + 1 : output;
+    const int length = named ? (int)(output + n - m - base) : 0;
+    at->folder = !named   ? lk_strdup(output)
+                 : !slash ? lk_strdup(".")
+                          : lk_format("%.*s", (int)(slash - output), output);
+    at->name = named ? lk_format("%.*s", length, base) : lk_strdup("latent_umap");
+    const bool usual = at->name && !strcmp(at->name, "latent_umap");
+    at->features = usual ? lk_strdup("latents") : lk_format("%s_latents", at->name ? at->name : "");
+    at->silhouette = usual ? lk_strdup("latent_silhouette") : lk_format("%s_silhouette", at->name ? at->name : "");
+    return at->folder && at->name && at->features && at->silhouette ? LK_OK
+                                                                    : lk_fail(LK_E_NOMEM, "t2i latents: out of memory");
+}
+
+static enum lk_code keep_input(const struct place *at, const char *input) {
+    const char *const names[] = {at->name, at->silhouette};
+    struct stat in, out;
+    for (int i = 0; i < 2; i++) {
+        char *path = lk_format("%s/%s.csv", at->folder, names[i]);
+        const bool same =
+            path && !stat(input, &in) && !stat(path, &out) && in.st_ino == out.st_ino && in.st_dev == out.st_dev;
+        enum lk_code rc = !path ? lk_fail(LK_E_NOMEM, "t2i latents: out of memory")
+                          : same
+                              ? lk_fail(LK_E_USAGE, "--output: would replace %s, which --in reads; name another", path)
+                              : LK_OK;
+        lk_free(path);
+        LK_TRY(rc);
+    }
+    return LK_OK;
+}
+
+static enum lk_code make(const struct cli_arguments *a, const struct place *at) {
     struct cli_stats_options options = a->stats;
     struct lk_text columns = {0};
-    if (!a->t2i.in || !a->stats.by || !a->output)
-        return lk_fail(LK_E_USAGE, "t2i latents: expected --in FEATURES.csv, or DIR with --model, --by COLUMN and "
-                                   "--output DIR");
-    char *made = a->model ? lk_format("%s/latents.csv", a->output) : NULL;
+    char *made = a->model ? lk_format("%s/%s.csv", at->folder, at->features) : NULL;
     if (a->model && !made) return lk_fail(LK_E_NOMEM, "t2i latents: out of memory");
+    struct cli_arguments in_folder = *a;
+    in_folder.output = at->folder;
     struct stats s = {.o = &options, .test = "latents", .file = made ? made : a->t2i.in};
-    enum lk_code rc = made ? cli_t2i_features(a) : LK_OK;
+    enum lk_code rc = made ? cli_t2i_features(&in_folder, at->features) : keep_input(at, a->t2i.in);
     if (!rc && !options.columns) rc = find_columns(s.file, options.by, &columns);
     if (!options.columns) options.columns = columns.bytes;
-    if (!rc) rc = latents(a, &s);
+    if (!rc) rc = latents(a, at, &s);
     stats_free(&s);
     lk_free(made);
     lk_text_free(&columns);
+    return rc;
+}
+
+enum lk_code cli_t2i_latents(const struct cli_arguments *a) {
+    if (!a->t2i.in || !a->stats.by || !a->output)
+        return lk_fail(LK_E_USAGE, "t2i latents: expected --in FEATURES.csv, or DIR with --model, --by COLUMN and "
+                                   "--output DIR or PICTURE.png");
+    struct place at = {0};
+    enum lk_code rc = find_place(a->output, &at);
+    if (!rc) rc = make(a, &at);
+    lk_free(at.folder);
+    lk_free(at.name);
+    lk_free(at.features);
+    lk_free(at.silhouette);
     return rc;
 }

@@ -9,22 +9,11 @@
 #include "eval/t2i/rebalance.h"
 #include "tools/cli/core/signals.h"
 #include "weights/config_identity.h"
+#include "weights/lora/lora.h"
 
 enum { DEFAULT_SAMPLE = 100 };
 
 static enum lk_code out_of_memory(void) { return lk_fail(LK_E_NOMEM, "t2i: out of memory"); }
-
-/* As logs name the model, or NULL. */
-static const char *tag_of(const struct lk_pipeline *pipeline) {
-    const unsigned family = lk_family_bit_of(lk_pipeline_family(pipeline));
-    for (int m = 0; m < LK_N_MODELS; m++)
-        if (lk_family_bit_of(lk_preset_family(m)) == family) return lk_factor_key(LK_FACTOR_MODEL, m);
-    return NULL;
-}
-
-static bool made_here(const struct lk_t2i_logged *line) {
-    return lk_factor_parse(LK_FACTOR_MODEL, line->model_tag, strlen(line->model_tag)) >= 0;
-}
 
 /* Strata: [n_lines], number of each line's prompt or -1. */
 struct strata {
@@ -38,8 +27,9 @@ struct strata {
 
 static enum lk_code stratify(struct cli_replay *r, const struct lk_t2i_prompts *prompts, const bool *wanted,
                              struct strata *s) {
-    const char *tag = tag_of(r->pipeline);
+    char tag[64];
     const size_t n = r->log.logged.n;
+    cli_t2i_tag(lk_pipeline_family(r->pipeline), tag);
     s->of = lk_malloc((n + 1) * sizeof *s->of);
     s->order = lk_malloc((n + 1) * sizeof *s->order);
     s->shares = lk_calloc(n + 1, sizeof *s->shares);
@@ -51,7 +41,7 @@ static enum lk_code stratify(struct cli_replay *r, const struct lk_t2i_prompts *
         const char *id = line->prompt_id;
         const int32_t prompt = prompts ? lk_names_find(&prompts->ids, id, strlen(id)) : 0;
         s->of[i] = -1;
-        if (line->arm != LK_T2I_NONE || line->canvas || !tag || strcmp(tag, line->model_tag)) continue;
+        if (line->arm != LK_T2I_NONE || line->canvas || strcmp(tag, line->model_tag)) continue;
         if (prompt < 0 || (wanted && !wanted[prompt])) continue;
         LK_TRY(lk_names_number(&s->ids, id, strlen(id), &s->of[i]));
         s->shares[s->of[i]]++;
@@ -59,8 +49,7 @@ static enum lk_code stratify(struct cli_replay *r, const struct lk_t2i_prompts *
     }
     if (s->n) return LK_OK;
     return lk_fail(LK_E_INPUT, "%s: expected pictures that %s made from text alone, of the base arm%s, got none",
-                   r->arguments->t2i.log, tag ? tag : lk_pipeline_family(r->pipeline),
-                   wanted ? " and of prompts with words of a group" : "");
+                   r->arguments->t2i.log, tag, wanted ? " and of prompts with words of a group" : "");
 }
 
 /* Of each prompt's lines the first in the order of a stream of its own. */
@@ -97,13 +86,17 @@ enum lk_code cli_replay_open(struct cli_replay *r, const struct cli_arguments *a
     *r = (struct cli_replay){.arguments = a};
     lk_t2i_images_init(&r->log);
     LK_TRY(cli_t2i_log(a, &r->log));
-    for (size_t i = 0; i < r->log.logged.n; i++) n_here += made_here(&r->log.log[i]);
+    for (size_t i = 0; i < r->log.logged.n; i++) n_here += cli_t2i_runs_here(r->log.log[i].model_tag);
     if (!n_here)
         return lk_fail(LK_E_INPUT,
                        "%s: its pictures are imported, of models that do not run here: attention and latents are seen "
                        "while a model paints, not in its pictures; of these, label and metrics tell more",
                        a->t2i.log);
-    if (!a->model) return lk_fail(LK_E_USAGE, "t2i %s: expected --model, which made the pictures", a->verb->name);
+    if (!a->model)
+        return lk_fail(LK_E_USAGE,
+                       "t2i %s: expected --model, which made the pictures here; of pictures that another program made "
+                       "only label and metrics tell",
+                       a->verb->name);
     LK_TRY(cli_device_open(&a->job.run, &r->device));
     LK_TRY(lk_pipeline_open_with(&r->pipeline, a->model, &options));
     enum lk_code rc = stratify(r, prompts, wanted, &strata);
@@ -127,11 +120,26 @@ static enum lk_code progress(void *context, const char *stage, int step, int n_s
     return LK_OK;
 }
 
+/* The adapters that the picture was made with, in their order. */
+static enum lk_code check_loras(const struct cli_replay *r, const char *path) {
+    const struct lk_loras *given = lk_pipeline_loras(r->pipeline);
+    bool same = (given ? given->n : 0) == r->recipe.n_loras;
+    for (int i = 0; i < r->recipe.n_loras && same; i++)
+        same = !strcmp(given->list[i].sha256, r->recipe.loras[i].sha256) &&
+               given->list[i].scale == r->recipe.loras[i].scale;
+    if (same) return LK_OK;
+    return lk_fail(LK_E_USAGE,
+                   "%s: --lora: expected the recipe's files in their order with their scales, %d of them "
+                   "(see: show)",
+                   path, r->recipe.n_loras);
+}
+
 enum lk_code cli_replay_job(struct cli_replay *r, size_t i) {
     char weights[65], *path = cli_t2i_path(r->arguments, &r->log, (size_t)r->chosen[i]);
     if (!path) return LK_E_NOMEM;
     lk_recipe_free(&r->recipe);
     enum lk_code rc = lk_recipe_read(&r->recipe, path);
+    if (!rc) rc = check_loras(r, path);
     if (!rc) cli_rerun_job(&r->job, &r->recipe, &r->arguments->job);
     if (!rc && (rc = lk_pipeline_weights_check(r->pipeline, r->recipe.weights_identity, weights)))
         rc = lk_fail_prefix(rc, "%s", path);

@@ -50,7 +50,7 @@ const struct cli_verb cli_t2i_verbs[] = {
      .run = cli_t2i_reference},
     {.name = "generate",
      .summary = "make a table's pictures, with their log",
-     .options = "model! output! csv seeds cfg arm @request batch normalize fair fair-assign post-filter "
+     .options = "model! output! csv seeds cfg arm @request lora batch normalize fair fair-assign post-filter "
                 "target attribute max-attempts labeler classifier faces overwrite " MACHINE,
      .text = "As `study run` does; DIR/generation_log.csv has a line a picture. A run that was stopped goes on with "
              "the same command.",
@@ -261,8 +261,10 @@ const struct cli_verb cli_t2i_verbs[] = {
                                        "gender -o filtered.csv && likeness t2i metrics --labels labels.csv --labels "
                                        "filtered.csv --ref uniform -o results",
                                        NULL},
-     .says = (const char *const[]){"output", "FILE.csv", "the lines of the pictures that are kept", LABELS, LOG,
-                                   "target", NULL, "the shares that ought to be", "attribute", NULL,
+     .says = (const char *const[]){"output", "DIR|FILE.csv",
+                                   "a folder of the kept pictures with labels.csv and generation_log.csv, or the "
+                                   "lines of their labels alone",
+                                   LABELS, LOG, "target", NULL, "the shares that ought to be", "attribute", NULL,
                                    "whose shares are to fit the target", "tol", NULL,
                                    "how far a share may be from the target", "study-seed", NULL,
                                    "seed of the choice among equally large sets", NULL},
@@ -279,7 +281,7 @@ const struct cli_verb cli_t2i_verbs[] = {
      .run = cli_t2i_embed_norm},
     {.name = "tokens",
      .summary = "count how often words of roles and of demographic groups meet in prompts",
-     .options = "csv model token metrics output overwrite " MACHINE,
+     .options = "csv model lora token metrics output overwrite " MACHINE,
      .text = "With a model also how alike its text encoder finds them, and with results of metrics whether that goes "
              "with who is depicted: it is correlational and says nothing about causes.",
      .examples = (const char *const[]){"Which roles meet which groups in the prompts, and in a text encoder",
@@ -295,7 +297,7 @@ const struct cli_verb cli_t2i_verbs[] = {
      .run = cli_t2i_tokens},
     {.name = "attention",
      .summary = "write how much attention goes to words of demographic groups while a model paints",
-     .options = "model log in csv token sample metrics study-seed output overwrite " MACHINE,
+     .options = "model lora log in csv token sample metrics maps study-seed output overwrite " MACHINE,
      .text = "Makes a sample of a log's pictures again, from their own recipes, and writes how much of the attention "
              "of the picture's rows goes to words of demographic groups, by layer and head, with the same "
              "correlations over the prompts as tokens.",
@@ -317,6 +319,11 @@ const struct cli_verb cli_t2i_verbs[] = {
                                    NULL,
                                    "how many pictures, of each prompt its share, the same ones each time [default: "
                                    "100]",
+                                   "maps",
+                                   NULL,
+                                   "of Stable Diffusion: a folder for a heat map of each word over each picture "
+                                   "(DAAM), NAME_WORD.png, with all maps of a picture as they are in "
+                                   "NAME.safetensors, and words.csv with the weight of each word in each layer's head",
                                    "metrics",
                                    NULL,
                                    "results of t2i metrics, whose tables by prompt are read: Spearman over the "
@@ -328,7 +335,7 @@ const struct cli_verb cli_t2i_verbs[] = {
      .run = cli_t2i_attention},
     {.name = "latents",
      .summary = "project features of pictures, or their final latents, to a plane",
-     .options = "in model by labels columns sample neighbors study-seed output overwrite " MACHINE,
+     .options = "in model lora by labels columns sample neighbors study-seed output overwrite " MACHINE,
      .text = "By UMAP: of the features in a CSV, or with a model of the final latents of a log's pictures, which it "
              "makes again. Writes DIR/latent_umap.png, latent_umap.svg and latent_umap.csv, and in "
              "latent_silhouette.csv how well groups separate in the features and in the projection: it is "
@@ -339,8 +346,8 @@ const struct cli_verb cli_t2i_verbs[] = {
                                        "--by gender -o probes_of_features",
                                        NULL},
      .says = (const char *const[]){"output",
-                                   "DIR",
-                                   "the folder",
+                                   "DIR|PICTURE.png",
+                                   "the folder, or the picture with the other files beside it, named after it",
                                    "in",
                                    NULL,
                                    "a picture a line: its group (--by), and its features in columns of numbers; with "

@@ -198,6 +198,13 @@ enum lk_code cli_pairs_of(struct cli_pairs *pairs, const struct cli_report_argum
 
 enum lk_code cli_sources_read(struct cli_pairs *pairs, const char *path) { return read_file(pairs, path, SOURCES); }
 
+enum lk_code cli_pair_message(const struct cli_pair *pair, const struct lk_judge_prompts *prompts,
+                              const struct lk_judge_ask *ask, struct lk_judge_message *out) {
+    struct lk_judge_ask of = *ask;
+    of.facts = pair->facts.instruction ? &pair->facts : NULL;
+    return lk_judge_message(prompts, pair->asked_as, &of, out);
+}
+
 void cli_pair_warn(const char *path, const struct cli_pair *pair) {
     if (pair->line)
         lk_log(LK_LOG_WARNING, "%s: line %zu: %s: %s", path, pair->line, pair->item_id, lk_error_text());

@@ -6,7 +6,7 @@
 
 #include "tools/cli/cli.h"
 #include "tools/cli/core/outputs.h"
-#include "tools/cli/audit/judge.h"
+#include "tools/cli/core/print.h"
 #include "tools/cli/audit/report_input.h"
 #include "tools/cli/audit/report_runs.h"
 #include "tools/cli/audit/review.h"
@@ -42,38 +42,12 @@ static void print_summary(const struct cli_report_input *in) {
     }
 }
 
-/* A run's manifest; one that has none yet says nothing. */
-static enum lk_code add_manifest(struct lk_audit *audit, const char *folder) {
-    char *path = lk_format("%s/manifest.jsonl", folder), *text = NULL;
-    size_t n = 0;
-    enum lk_code rc =
-        path ? lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n) : lk_fail(LK_E_NOMEM, "report: out of memory");
-    if (!rc) rc = lk_audit_add_manifest(audit, text, n, path);
-    lk_free(text);
-    lk_free(path);
-    return rc == LK_E_NOT_FOUND ? LK_OK : rc;
-}
-
-static enum lk_code fill(struct lk_audit *audit, const struct cli_report_arguments *a, const struct lk_study *study,
-                         const struct cli_report_input *in) {
-    const struct lk_audit_settings settings = {.thresholds = in->options.thresholds, .alpha = in->options.alpha};
-    LK_TRY(lk_audit_add_study(audit, study));
-    for (int i = 0; i < a->runs.n; i++) LK_TRY(add_manifest(audit, a->runs.values[i]));
-    LK_TRY(lk_audit_add_scores(audit, &in->data));
-    return lk_audit_complete(audit, &settings);
-}
-
 static enum lk_code print_query(struct lk_audit *audit, const char *sql, bool json) {
     struct lk_table *table;
-    struct lk_text text = {0};
     LK_TRY(lk_audit_query(audit, sql, &table));
-    if (json)
-        lk_table_json(table, &text);
-    else
-        lk_table_markdown(table, &text);
-    if (!text.rc) fwrite(text.bytes, 1, text.n, stdout);
+    const enum lk_code rc = cli_print_table(table, json);
     lk_table_free(table);
-    return lk_text_free(&text);
+    return rc;
 }
 
 /* Of any study: the store, then a query, or the report that is made of queries. */
@@ -81,7 +55,7 @@ static enum lk_code report_any(const struct cli_arguments *a, const struct lk_st
                                const struct cli_report_input *in) {
     struct lk_audit *audit;
     LK_TRY(lk_audit_open(&audit, a->report.save));
-    enum lk_code rc = fill(audit, &a->report, study, in);
+    enum lk_code rc = cli_report_store(audit, &a->report, study, in);
     if (!rc && a->report.query) rc = print_query(audit, a->report.query, a->json);
     if (!rc && a->output && !lk_study_is_documented(study))
         if (!(rc = lk_any_report_write(audit, study, &in->options, a->output))) rc = cli_findings_print(a->output);
@@ -93,8 +67,6 @@ static enum lk_code report_any(const struct cli_arguments *a, const struct lk_st
 static enum lk_code report_portraits(const struct cli_arguments *a, struct cli_report_input *in) {
     struct lk_report *report = NULL;
     enum lk_code rc = a->manifest ? cli_report_manifest(in, a->manifest) : LK_OK;
-    if (!rc && a->review.file) rc = cli_review_read(&in->data, a->review.file);
-    in->options.with_review = a->review.file != NULL;
     if (!rc) rc = lk_report_build(&report, &in->data, &in->options);
     if (!rc) rc = lk_report_write(report, a->output);
     const enum lk_code told = !rc || rc == LK_E_PARTIAL ? cli_findings_print(a->output) : rc;
@@ -108,6 +80,9 @@ static enum lk_code report(const struct cli_arguments *a, const struct lk_study 
     const bool own = study && !lk_study_is_documented(study), store = a->report.query || a->report.save;
     if (store && !study)
         return lk_fail(LK_E_USAGE, "--query, --save: expected --from RUN, whose study says what is asked for");
+    if (!a->report.query) LK_TRY(cli_report_images(in, &a->report));
+    if (a->review.file) LK_TRY(cli_review_read(&in->data, a->review.file));
+    in->options.with_review = a->review.file != NULL;
     if (own || store) LK_TRY(report_any(a, study, in));
     if (a->output && !own) LK_TRY(report_portraits(a, in));
     if (!in->n_refused) return LK_OK;
@@ -121,13 +96,6 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     struct cli_report_runs runs;
     if (!a->output && !a->report.query && !a->report.save)
         return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness report --output DIR [options]");
-    char *found[2] = {NULL, NULL};
-    const bool judged =
-        arguments.primary || arguments.secondary || arguments.pixel || arguments.scores || arguments.legacy.n;
-    for (int slot = 0; slot < 2 && arguments.runs.n == 1 && !judged; slot++) {
-        found[slot] = cli_judge_answers_found(arguments.runs.values[0], slot);
-        *(slot ? &arguments.secondary : &arguments.primary) = found[slot];
-    }
     arguments.allow = a->study.allow;
     enum lk_code rc = cli_report_runs_read(&runs, &arguments);
     if (!rc) rc = cli_report_input(&input, &arguments, runs.first);
@@ -135,6 +103,5 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     if (!rc) rc = report(a, runs.first, &input);
     cli_report_input_free(&input);
     cli_report_runs_free(&runs);
-    for (int slot = 0; slot < 2; slot++) lk_free(found[slot]);
     return rc;
 }

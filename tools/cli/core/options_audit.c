@@ -208,7 +208,7 @@ static const struct cli_option options[] = {
              "report they are shown, "
              "and its study says how to analyse, how many outputs there should be, and with which settings: folders "
              "and outputs that differ in one are refused",
-     .commands = ON(CLI_REPORT) | ON(CLI_JUDGE) | ON(CLI_SURVEY),
+     .commands = ON(CLI_REPORT) | ON(CLI_JUDGE) | ON(CLI_SURVEY) | ON(CLI_REVIEW) | ON(CLI_SAMPLE) | ON(CLI_RATINGS),
      .offset = FIELD(report.runs)},
     {.name = "study",
      .kind = CLI_FILE,

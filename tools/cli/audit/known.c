@@ -1,5 +1,7 @@
 #include "tools/cli/audit/known.h"
 
+#include <unistd.h>
+
 #include "engine/base/alloc.h"
 
 enum lk_code cli_known_study(struct lk_study **study, const struct cli_report_arguments *a) {
@@ -23,6 +25,13 @@ enum lk_code cli_known_items(struct lk_dataset *data, const struct lk_study *stu
     }
     lk_free(job);
     return rc;
+}
+
+bool cli_known_is_made(const char *run, const struct lk_study_job *job) {
+    char *path = lk_format("%s/results/%s", run, job->output);
+    const bool made = path && !access(path, R_OK);
+    lk_free(path);
+    return made;
 }
 
 enum lk_code cli_known_read(struct lk_dataset *data, const struct cli_report_arguments *a) {

@@ -202,6 +202,40 @@ const struct cli_verb cli_ratings_verbs[] = {
      .run = cli_ratings},
     {0}};
 
+const struct cli_verb cli_sample_verbs[] = {
+    {.name = "",
+     .summary = "draw the outputs that raters will see",
+     .operands = "DESIGN",
+     .options = "from by each scores sampler study-seed json",
+     .text =
+         "DESIGN is strata: so many outputs of each combination of the study's attributes and models; or all: every "
+         "one. Of the portrait study, with --from or as the documents ask for it, also strata126: four outputs of "
+         "each race, gender, age group and model; strata42: eight of each race, gender and age group; pairs500: the "
+         "balanced design of 500 pairs over 84 sources, 20 prompts and three models; without --from all are the "
+         "100 pictures of experiment 3. One seed gives one sample on every machine. CSV on stdout, which `survey "
+         "new --sample` reads.",
+     .examples =
+         (const char *const[]){
+             "Four outputs of each attribute and model of a run, for raters",
+             "likeness sample strata --from run > drawn.csv", "Ten of each model and category",
+             "likeness sample strata --from run --by model,category --each 10 > drawn.csv", "The 500 pairs for raters",
+             "likeness sample pairs500 > pairs500.csv", "504 outputs that have scores, with the count of every factor",
+             "likeness sample strata126 --scores scores.csv --json > sample.json",
+             "What an earlier study drew with pandas", "likeness sample strata126 --sampler pandas", NULL},
+     .says =
+         (const char *const[]){"from", "RUN",
+                               "a folder that `study run` filled: what it made is drawn from. Without it: what the "
+                               "documents ask for",
+                               "by", "FACTOR,...",
+                               "strata: what they differ in, of the study's attributes, model, category and prompt "
+                               "[all attributes, and model]",
+                               "scores", NULL,
+                               "the long score table: item_id, kind, who, axis, score; what has no judge's score is "
+                               "not drawn",
+                               NULL},
+     .run = cli_sample},
+    {0}};
+
 const struct cli_verb cli_report_verbs[] = {
     {.name = "",
      .summary = "turn scores and ratings into tables, figures and a page",

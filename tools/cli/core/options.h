@@ -138,6 +138,7 @@ struct cli_arguments {
         bool preview, comments;
     } survey;
     const char *sampler;
+    int64_t each; /* of sample; 0: not given */
     bool all_budgets, greedy, quiet, verbose, json, man, large, follow_links, allow_other, allow_steps;
 };
 

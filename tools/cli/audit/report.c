@@ -76,11 +76,40 @@ static enum lk_code report_portraits(const struct cli_arguments *a, struct cli_r
     return rc;
 }
 
+/* What is of the portrait study's page alone is refused where it would do nothing. */
+static enum lk_code check_own(const struct cli_arguments *a) {
+    const struct cli_report_arguments *r = &a->report;
+    const struct {
+        const char *option;
+        bool given;
+    } portraits[] = {{"sources", r->sources},
+                     {"figure-prompt", r->figure_prompt},
+                     {"figure-gender", r->figure_gender},
+                     {"figure-age", r->figure_age},
+                     {"feature-prompts", r->feature_prompts},
+                     {"manifest", a->manifest},
+                     {"legacy", r->legacy.n},
+                     {"images", r->images},
+                     {"pictures", r->pictures.n},
+                     {"embed-images", r->embed_images},
+                     {"audit-safe", r->audit_safe},
+                     {"png", r->png},
+                     {"data-folder", r->data_folder},
+                     {"drifted-only", r->drifted_only}};
+    for (size_t i = 0; i < sizeof portraits / sizeof *portraits; i++)
+        if (portraits[i].given)
+            return lk_fail(LK_E_USAGE,
+                           "--%s: is of the portrait study's report, and this study has its own; leave it "
+                           "out",
+                           portraits[i].option);
+    return LK_OK;
+}
+
 static enum lk_code report(const struct cli_arguments *a, const struct lk_study *study, struct cli_report_input *in) {
     const bool own = study && !lk_study_is_documented(study), store = a->report.query || a->report.save;
     if (store && !study)
         return lk_fail(LK_E_USAGE, "--query, --save: expected --from RUN, whose study says what is asked for");
-    if (!a->report.query) LK_TRY(cli_report_images(in, &a->report));
+    if (!own && a->output) LK_TRY(cli_report_images(in, &a->report));
     if (a->review.file) LK_TRY(cli_review_read(&in->data, a->review.file));
     in->options.with_review = a->review.file != NULL;
     if (own || store) LK_TRY(report_any(a, study, in));
@@ -98,6 +127,7 @@ enum lk_code cli_report(const struct cli_arguments *a) {
         return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness report --output DIR [options]");
     arguments.allow = a->study.allow;
     enum lk_code rc = cli_report_runs_read(&runs, &arguments);
+    if (!rc && runs.first && !lk_study_is_documented(runs.first)) rc = check_own(a);
     if (!rc) rc = cli_report_input(&input, &arguments, runs.first);
     cli_report_runs_set(&runs, &input.options);
     if (!rc) rc = report(a, runs.first, &input);

@@ -357,7 +357,7 @@ expect 3 likeness study status none
 grep -q 'none/journal.sqlite: expected what this program wrote' stderr || fail "a journal that is none: $(cat stderr)"
 sed 's/sources.csv/no.csv/' two.json >no.json
 expect 3 likeness study run no.json -o no
-grep -q 'no job can be made: flux_20s_male_white_O-01: the study has no source of this cell; .likeness study check. names' stderr &&
+grep -q 'no job can be made: flux_20s_male_white_O-01: the study has no source of this cell; .*no.csv: cannot open.*; .likeness study check. names' stderr &&
     [ ! -e no ] || fail "no source at all: $(cat stderr)"
 
 # Usage.

@@ -93,6 +93,17 @@ static enum lk_code read_records(struct cli_pairs *pairs, struct lk_records *rec
     }
 }
 
+/* A file of which nothing is understood is refused before anything is done with it. */
+static enum lk_code check_any(const struct cli_pairs *pairs, const char *path, enum kind kind) {
+    if (pairs->n) return LK_OK;
+    cli_print_rejects(path, &pairs->rejects);
+    return lk_fail(LK_E_INPUT, "%s: expected records with %s, got none%s", path,
+                   kind == SOURCES             ? "source_id and path"
+                   : kind == PAIRS_WITH_SOURCE ? "item_id, source and edited"
+                                               : "item_id and edited",
+                   pairs->rejects.n ? " that is understood" : "");
+}
+
 static enum lk_code read_file(struct cli_pairs *pairs, const char *path, enum kind kind) {
     struct lk_records records;
     char *text;
@@ -109,7 +120,7 @@ static enum lk_code read_file(struct cli_pairs *pairs, const char *path, enum ki
         lk_records_close(&records);
     }
     lk_free(text);
-    return rc;
+    return rc ? rc : check_any(pairs, path, kind);
 }
 
 enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool needs_source) {

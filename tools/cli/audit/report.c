@@ -66,8 +66,7 @@ static enum lk_code report_any(const struct cli_arguments *a, const struct lk_st
 /* The portrait study's own report. */
 static enum lk_code report_portraits(const struct cli_arguments *a, struct cli_report_input *in) {
     struct lk_report *report = NULL;
-    enum lk_code rc = a->manifest ? cli_report_manifest(in, a->manifest) : LK_OK;
-    if (!rc) rc = lk_report_build(&report, &in->data, &in->options);
+    enum lk_code rc = lk_report_build(&report, &in->data, &in->options);
     if (!rc) rc = lk_report_write(report, a->output);
     const enum lk_code told = !rc || rc == LK_E_PARTIAL ? cli_findings_print(a->output) : rc;
     if (!told) print_summary(in);
@@ -110,6 +109,7 @@ static enum lk_code report(const struct cli_arguments *a, const struct lk_study 
     if (store && !study)
         return lk_fail(LK_E_USAGE, "--query, --save: expected --from RUN, whose study says what is asked for");
     if (!own && a->output) LK_TRY(cli_report_images(in, &a->report));
+    if (a->manifest) LK_TRY(cli_report_manifest(in, a->manifest));
     if (a->review.file) LK_TRY(cli_review_read(&in->data, a->review.file));
     in->options.with_review = a->review.file != NULL;
     if (own || store) LK_TRY(report_any(a, study, in));

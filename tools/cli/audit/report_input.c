@@ -138,6 +138,9 @@ static enum lk_code read_ratings(struct cli_report_input *in, const struct cli_r
         LK_TRY(read_rating_file(import, a->participants, PARTICIPANTS, a->completion_code));
         cli_print_fresh_rejects(a->participants, &import->rejects, n_rejects);
         in->n_refused += import->n_listed_invalid;
+        if (import->n_listed_invalid && import->n_listed_invalid == import->n_listed)
+            return lk_fail(LK_E_INPUT, "%s: expected a list of participants, got no record that is understood",
+                           a->participants);
         lk_log(LK_LOG_INFO, "%s: %zu participants", a->participants, import->n_participants);
         cli_print_unread(a->participants, &import->unread);
         if (import->n_unlisted)

@@ -15,10 +15,17 @@
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/audit/review_list.h"
 
+/* A file that holds lines but no decision. */
+static enum lk_code no_review(const struct lk_review *review, const char *path) {
+    return lk_fail(LK_E_INPUT, "%s: line %zu: %s; expected a review file, nothing was done with it", path,
+                   review->rejects.list[0].line, review->rejects.list[0].reason);
+}
+
 enum lk_code cli_review_read(struct lk_dataset *data, const char *path) {
     struct lk_review review = {.data = data};
     struct lk_review_counts counts;
     enum lk_code rc = lk_review_file(&review, path);
+    if (!rc && !review.n && review.n_invalid) rc = no_review(&review, path);
     if (!rc) rc = lk_review_apply(data, &review, &counts);
     if (!rc) {
         lk_log(LK_LOG_INFO, "%s: %zu decisions stand, %zu replaced, %zu of other items, %zu invalid", path,
@@ -57,9 +64,7 @@ static enum lk_code read_journal(struct lk_review *journal, const char *path) {
     struct stat st;
     if (stat(path, &st) && errno == ENOENT) return LK_OK;
     LK_TRY(lk_review_file(journal, path));
-    if (!journal->n && journal->n_invalid)
-        return lk_fail(LK_E_INPUT, "%s: line %zu: %s; expected a review file, nothing was added to it", path,
-                       journal->rejects.list[0].line, journal->rejects.list[0].reason);
+    if (!journal->n && journal->n_invalid) return no_review(journal, path);
     cli_print_rejects(path, &journal->rejects);
     return LK_OK;
 }

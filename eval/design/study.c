@@ -59,10 +59,9 @@ enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const
 
 const char *lk_study_found(struct lk_study *s, const char *written) {
     const char *beside = lk_study_resolve(s, written);
-    char *real = beside ? realpath(beside, NULL) : NULL;
-    const char *found = real || !beside ? beside : written;
-    free(real);
-    return found;
+    struct stat st;
+    /* What lies in the folder that the program was started in is not meant: the name is of a cache, or of nothing. */
+    return !beside || !stat(beside, &st) || !stat(written, &st) ? beside : written;
 }
 
 /* Of a model that is here, what it is; else what is released under its name. */

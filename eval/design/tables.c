@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/file.h"
 #include "engine/base/digest.h"
 #include "engine/base/json.h"
 #include "eval/design/internal.h"
@@ -54,13 +55,10 @@ static enum lk_code read_cell(const struct lk_fields *fields, const struct place
     return !id || named == *out ? LK_OK : wrong(at, "id", expected, id);
 }
 
-/* A path of the table, absolute or beside it. */
 static const char *beside(struct lk_study *s, const char *table, const char *written) {
-    if (*written == '/') return lk_store_copy(&s->store, written, strlen(written));
-    const char *slash = strrchr(table, '/');
-    char *joined = lk_format("%.*s/%s", slash ? (int)(slash - table) : 1, slash ? table : ".", written);
-    const char *kept = joined ? lk_store_copy(&s->store, joined, strlen(joined)) : NULL;
-    lk_free(joined);
+    char *path = lk_path_beside(table, written);
+    const char *kept = path ? lk_store_text(&s->store, path) : NULL;
+    lk_free(path);
     return kept;
 }
 

@@ -19,18 +19,15 @@ enum { SHOWN_REJECTS = 10, PATH_BYTES = 4096 };
 
 /* The field's path, beside `file` when it is relative; NULL without the field. */
 static enum lk_code path_of(struct cli_pairs *pairs, const char *file, const struct lk_field *field, const char **out) {
-    char path[2 * PATH_BYTES];
-    const char *slash = strrchr(file, '/');
     *out = NULL;
     if (!field) return LK_OK;
     if (field->kind != '"' && field->kind != 'c')
         return lk_fail(LK_E_INPUT, "%s: expected a path as a string", field->name);
     if (field->n >= PATH_BYTES || memchr(field->text, 0, field->n))
         return lk_fail(LK_E_INPUT, "%s: expected a path below %d bytes", field->name, PATH_BYTES);
-    int n = snprintf(path, sizeof path, "%.*s%.*s", field->text[0] == '/' || !slash ? 0 : (int)(slash + 1 - file), file,
-                     (int)field->n, field->text);
-    if (n < 0 || n >= PATH_BYTES) return lk_fail(LK_E_INPUT, "%s: the path is too long", field->name);
-    *out = lk_store_copy(&pairs->texts, path, (size_t)n);
+    char *path = lk_path_beside(file, field->text);
+    *out = path ? lk_store_text(&pairs->texts, path) : NULL;
+    lk_free(path);
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", file);
 }
 

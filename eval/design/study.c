@@ -190,6 +190,7 @@ static enum lk_code fill(struct lk_study *s, const char *text, size_t n) {
     for (int m = 0; m < s->n_models; m++) LK_TRY(complete_model(s, &s->models[m]));
     LK_TRY(lk_study_read_sources(s));
     LK_TRY(lk_study_find_masks(s));
+    LK_TRY(lk_study_keep_parameters(s));
     LK_TRY(lk_study_read_prompts(s));
     LK_TRY(lk_study_expand(s));
     return lk_study_settings_write(s);

@@ -121,7 +121,13 @@ static enum lk_code read_source(struct lk_study *s, const struct lk_fields *fiel
     LK_TRY(lk_grow(&s->sources, &s->sources_capacity, (size_t)s->n_sources + 1, sizeof *s->sources));
     struct lk_study_source *source = &s->sources[s->n_sources++];
     *source = (struct lk_study_source){0};
-    for (int a = 0; a < s->n_attributes; a++) LK_TRY(read_level(&s->attributes[a], fields, at, &source->level[a]));
+    for (int a = 0; a < s->n_attributes; a++) {
+        const struct lk_attribute *of = s->attributes[a].of; /* which comes before */
+        if (of)
+            source->level[a] = s->attributes[a].group[source->level[of - s->attributes]];
+        else
+            LK_TRY(read_level(&s->attributes[a], fields, at, &source->level[a]));
+    }
     return fill_source(s, fields, at, id->text, source);
 }
 

@@ -137,7 +137,9 @@ static enum lk_code set_facts(struct cli_pairs *pairs, const struct lk_study *st
     const struct lk_attribute *attributes = lk_study_attributes(study, &n);
     const struct lk_study_source *source = lk_study_source(study, job->sources[0]);
     for (int a = 0; a < n; a++)
-        lk_text_add(&text, "%s%s=%s", a ? ", " : "", attributes[a].display, attributes[a].displays[source->level[a]]);
+        if (!attributes[a].of) /* a judge is told the level itself */
+            lk_text_add(&text, "%s%s=%s", a ? ", " : "", attributes[a].display,
+                        attributes[a].displays[source->level[a]]);
     if (!n) lk_text_add(&text, "not known");
     if (!text.rc) out->source = lk_store_copy(&pairs->texts, text.bytes, text.n);
     out->instruction = lk_store_text(&pairs->texts, job->prompt->text);

@@ -53,9 +53,13 @@ static enum lk_code print_strata(const struct cli_arguments *a, const struct cli
 static enum lk_code default_factors(const struct cli_pool *pool, int *by, int *n) {
     if (!pool->study)
         return lk_fail(LK_E_USAGE, "sample strata: expected --from RUN, or --by FACTOR,... of the portrait study");
-    int n_attributes;
-    lk_study_attributes(pool->study, &n_attributes);
-    for (*n = 0; *n <= n_attributes; ++*n) by[*n] = *n;
+    int n_attributes, n_model;
+    const struct lk_attribute *attributes = lk_study_attributes(pool->study, &n_attributes);
+    *n = 0;
+    for (int i = 0; i < n_attributes; i++)
+        if (!attributes[i].of) by[(*n)++] = i;
+    LK_TRY(cli_pool_by(pool, "model", by + *n, &n_model));
+    *n += n_model;
     return LK_OK;
 }
 

@@ -145,6 +145,11 @@ static enum lk_code add_columns(struct cli_pool *pool) {
     const struct lk_attribute *attributes = lk_study_attributes(pool->study, &n);
     for (int i = 0; i < n; i++)
         add_column(pool, attributes[i].name, attributes[i].n, attributes[i].keys, attributes[i].ordered);
+    if (lk_study_is_portrait(pool->study)) {
+        const char **groups = add_own_column(pool, "age_group", LK_N_AGE_GROUPS, true);
+        for (int i = 0; groups && i < LK_N_AGE_GROUPS; i++) groups[i] = lk_factor_key(LK_FACTOR_AGE_GROUP, i);
+        if (!groups) return out_of_memory();
+    }
     const int n_models = lk_study_n_models(pool->study);
     const char **models = add_own_column(pool, "model", n_models, false);
     for (int i = 0; models && i < n_models; i++) models[i] = lk_study_model_key(pool->study, i);
@@ -164,6 +169,11 @@ static enum lk_code add_job(struct cli_pool *pool, const char *run, const struct
     int n_attributes;
     lk_study_attributes(pool->study, &n_attributes);
     for (int k = 0; k < n_attributes; k++) *level++ = lk_study_source(pool->study, job->sources[0])->level[k];
+    if (lk_study_is_portrait(pool->study)) {
+        int race, gender, age;
+        lk_source_factors(job->sources[0], &race, &gender, &age);
+        *level++ = (int16_t)lk_age_group(age);
+    }
     *level++ = (int16_t)job->model;
     *level++ = (int16_t)category;
     *level = (int16_t)prompt;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "models/parameters.h"
 #include "weights/config.h"
@@ -317,16 +318,23 @@ static void read_text(const struct lk_parameter *p, struct lk_job *job, struct l
         lk_config_problem(c, p->key, LK_E_CONFIG_VALUE, "expected %s, got \"%.64s\"", p->choices, text);
         return;
     }
-    char *copy = NULL;
-    if (p->read && p->read(p->key, text, &copy)) {
+    char *copy = NULL, *placed = NULL;
+    if (job->beside && lk_parameter_is_path(p, text)) text = placed = lk_path_beside(job->beside, text);
+    if (text && p->read && p->read(p->key, text, &copy)) {
         lk_config_problem(c, p->key, LK_E_CONFIG_VALUE, "%s", lk_error_text());
+        lk_free(placed);
         return;
     }
-    if (!copy) copy = lk_strdup(text);
+    if (!copy && text) copy = lk_strdup(text);
+    lk_free(placed);
     if (!copy) lk_config_problem(c, p->key, LK_E_NOMEM, "out of memory");
     free_text(p, job);
     *(char **)field(p, job) = copy;
     job->owned |= bit(p);
+}
+
+bool lk_parameter_is_path(const struct lk_parameter *p, const char *text) {
+    return p->kind == LK_PARAMETER_FILE || (!strcmp(p->key, "scheduler") && *text != '{' && strpbrk(text, "./"));
 }
 
 static void read_texts(const struct lk_parameter *p, struct lk_job *job, struct lk_config *c) {

@@ -33,8 +33,9 @@ struct lk_job_run {
 struct lk_job {
     struct lk_request request;
     struct lk_job_run run;
-    uint64_t given; /* bit i: lk_parameters[i] was given */
-    uint64_t owned; /* bit i: its text is this job's own */
+    uint64_t given;     /* bit i: lk_parameters[i] was given */
+    uint64_t owned;     /* bit i: its text is this job's own */
+    const char *beside; /* the file that lk_job_read reads it of: paths lie beside it; NULL: they are as written */
 };
 
 enum lk_parameter_kind {
@@ -128,6 +129,8 @@ enum lk_code lk_job_complete(struct lk_job *job, const struct lk_pipeline *pipel
 /* Whether a recipe of this job, complete, has p. */
 bool lk_parameter_recorded(const struct lk_parameter *p, const struct lk_job *job, const struct lk_pipeline *pipeline);
 
+/* Whether a value names a file: of kind FILE always, of a scheduler unless it is a name or a config. */
+bool lk_parameter_is_path(const struct lk_parameter *p, const char *text);
 struct cJSON;
 /* Adds p's value under its key; false when memory is out. */
 bool lk_parameter_write(const struct lk_parameter *p, const struct lk_job *job, struct cJSON *object);

@@ -9,6 +9,7 @@
 #include <utf8proc.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/text.h"
 
 static int open_as(const char *path) {
     int fd;
@@ -65,6 +66,13 @@ static enum lk_code read_up_to(int fd, const char *path, char *out, size_t n, si
         *got += (size_t)some;
     }
     return LK_OK;
+}
+
+char *lk_path_beside(const char *file, const char *written) {
+    const char *slash = *written == '/' ? NULL : strrchr(file, '/');
+    char *path = lk_format("%.*s%s", slash ? (int)(slash + 1 - file) : 0, file, written);
+    if (!path) lk_fail(LK_E_NOMEM, "%s: out of memory for the path %.200s", file, written);
+    return path;
 }
 
 enum lk_code lk_read_file(const char *path, size_t max_bytes, char **out, size_t *out_bytes) {

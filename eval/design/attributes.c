@@ -10,6 +10,7 @@ struct reader {
     struct lk_json j;
     struct lk_study *study;
     char field[200];
+    const char *of[LK_MAX_LEVELS]; /* of each level the levels that it pools, a line each; NULL: none */
 };
 
 bool lk_study_is_word(const char *text, size_t n, size_t max) {
@@ -48,17 +49,34 @@ static bool read_text(struct reader *r, const char **out) {
     return *out || out_of_memory(r);
 }
 
-/* "IV", or {"key": "IV", "display": "Type IV"}. */
-static bool read_level(struct reader *r, const char **key, const char **display) {
+/* ["20s", "30s"], as lines. */
+static bool read_members(struct reader *r, const char **out) {
+    struct lk_text lines = {0};
+    const char *text;
+    if (!lk_json_enter(&r->j, '[')) return false;
+    while (lk_json_next(&r->j) && lk_json_string(&r->j, &text)) lk_text_add(&lines, "%s\n", text);
+    *out = r->j.rc || !lines.n || lines.rc ? NULL : lk_store_text(&r->study->store, lines.bytes);
+    const bool empty = !r->j.rc && !lines.rc && !lines.n;
+    lk_text_free(&lines);
+    if (empty) return fail(r, "levels that the group pools", "none");
+    return *out || r->j.rc ? !r->j.rc : out_of_memory(r);
+}
+
+/* "IV", or {"key": "IV", "display": "Type IV"}; of a group {"key": "Young", "of": ["20s", "30s"]}. */
+static bool read_level(struct reader *r, const char **key, const char **display, const char **of) {
     const char *member;
-    *key = *display = NULL;
+    *key = *display = *of = NULL;
     if (lk_json_peek(&r->j) == '"') {
         if (!read_text(r, key)) return false;
     } else {
         if (!lk_json_enter(&r->j, '{')) return false;
         while (lk_json_next(&r->j) && lk_json_key(&r->j, &member)) {
             const char **to = !strcmp(member, "key") ? key : !strcmp(member, "display") ? display : NULL;
-            if (!to) return fail(r, "\"key\" and \"display\" of a level", member);
+            if (!strcmp(member, "of")) {
+                if (!read_members(r, of)) return false;
+                continue;
+            }
+            if (!to) return fail(r, "\"key\", \"display\" and \"of\" of a level", member);
             if (!read_text(r, to)) return false;
         }
         if (r->j.rc) return false;
@@ -78,7 +96,7 @@ static bool read_levels(struct reader *r, struct lk_attribute *a) {
         if (a->n == LK_MAX_LEVELS) return fail(r, "at most 100 levels", "more");
         a->keys = keys;
         a->displays = displays;
-        if (!read_level(r, &keys[a->n], &displays[a->n])) return false;
+        if (!read_level(r, &keys[a->n], &displays[a->n], &r->of[a->n])) return false;
         for (int k = 0; k < 2; k++) {
             const char *text = k ? displays[a->n] : keys[a->n];
             if (lk_attribute_parse(a, text, strlen(text)) >= 0) return fail(r, "each level once", text);
@@ -108,9 +126,40 @@ static bool is_taken(const struct lk_study *s, const char *name) {
     return false;
 }
 
+/* Each level of the attribute that is pooled is in one group. */
+static bool pool(struct reader *r, struct lk_attribute *a, const char *name) {
+    struct lk_study *s = r->study;
+    const struct lk_attribute *of = NULL;
+    for (int i = 0; name && i < s->n_attributes; i++)
+        if (!strcmp(s->attributes[i].name, name) && !s->attributes[i].of) of = &s->attributes[i];
+    if (name && !of) return fail(r, "an attribute before this one, which is no group itself", name);
+    for (int k = 0; k < a->n; k++)
+        if (!name != !r->of[k])
+            return fail(r,
+                        name ? "\"of\" of each level, the levels that it pools"
+                             : "no \"of\" of levels without one of the attribute",
+                        a->keys[k]);
+    if (!name) return true;
+    int8_t *group = lk_store_alloc(&s->store, (size_t)of->n);
+    if (!group) return out_of_memory(r);
+    memset(group, -1, (size_t)of->n);
+    for (int k = 0; k < a->n; k++)
+        for (const char *at = r->of[k]; *at; at += strcspn(at, "\n") + 1) {
+            const int level = lk_attribute_parse(of, at, strcspn(at, "\n"));
+            if (level < 0 || group[level] >= 0)
+                return fail(r, level < 0 ? "levels of the attribute that is pooled" : "each level in one group", at);
+            group[level] = (int8_t)k;
+        }
+    for (int i = 0; i < of->n; i++)
+        if (group[i] < 0) return fail(r, "each level in a group", of->keys[i]);
+    a->of = of;
+    a->group = group;
+    return true;
+}
+
 static bool read_attribute(struct reader *r) {
     struct lk_study *s = r->study;
-    const char *key, *kind = NULL;
+    const char *key, *kind = NULL, *of = NULL;
     if (s->n_attributes == LK_MAX_ATTRIBUTES) return fail(r, "at most 16 attributes", "more");
     struct lk_attribute *a = &s->attributes[s->n_attributes];
     snprintf(r->field, sizeof r->field, "attributes[%d]", s->n_attributes);
@@ -123,7 +172,8 @@ static bool read_attribute(struct reader *r) {
                   : !strcmp(key, "display") ? read_text(r, &a->display)
                   : !strcmp(key, "kind")    ? read_text(r, &kind)
                   : !strcmp(key, "levels")  ? read_levels(r, a)
-                                            : fail(r, "name, display, kind or levels", key);
+                  : !strcmp(key, "of")      ? read_text(r, &of)
+                                            : fail(r, "name, display, kind, of or levels", key);
         if (!ok) return false;
     }
     if (r->j.rc) return false;
@@ -135,6 +185,7 @@ static bool read_attribute(struct reader *r) {
     if (kind && strcmp(kind, "nominal") && strcmp(kind, "ordered")) return fail(r, "nominal or ordered", kind);
     snprintf(r->field + stem, sizeof r->field - stem, ".levels");
     if (!a->n) return fail(r, "a list of levels in their order", "nothing");
+    if (!pool(r, a, of)) return false;
     a->ordered = kind && !strcmp(kind, "ordered");
     if (!a->display) a->display = a->name;
     s->n_attributes++;
@@ -146,8 +197,8 @@ static enum lk_code add_portrait(struct lk_study *s) {
     static const char *const displays[] = {"Race", "Gender", "Age"};
     for (int f = 0; f < 3; f++) {
         struct lk_attribute *a = &s->attributes[s->n_attributes++];
-        *a = (struct lk_attribute){lk_factor_name(factors[f]),   displays[f], f == 2,
-                                   lk_factor_levels(factors[f]), NULL,        NULL};
+        *a = (struct lk_attribute){
+            lk_factor_name(factors[f]), displays[f], f == 2, lk_factor_levels(factors[f]), NULL, NULL, NULL, NULL};
         a->keys = lk_store_alloc(&s->store, (size_t)a->n * sizeof *a->keys);
         a->displays = lk_store_alloc(&s->store, (size_t)a->n * sizeof *a->keys);
         if (!a->keys || !a->displays) return lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
@@ -181,11 +232,14 @@ void lk_study_write_attributes(const struct lk_study *s, struct lk_text *out) {
         const struct lk_attribute *a = &s->attributes[i];
         lk_text_add(out, "%s\n    {\"name\": \"%s\", \"display\": ", i ? "," : "", a->name);
         lk_text_json(out, a->display);
+        if (a->of) lk_text_add(out, ", \"of\": \"%s\"", a->of->name);
         lk_text_add(out, ", \"kind\": \"%s\", \"levels\": [", a->ordered ? "ordered" : "nominal");
         for (int k = 0; k < a->n; k++) {
             lk_text_add(out, "%s{\"key\": \"%s\", \"display\": ", k ? ", " : "", a->keys[k]);
             lk_text_json(out, a->displays[k]);
-            lk_text_add(out, "}");
+            for (int i = 0, n = 0; a->of && i < a->of->n; i++)
+                if (a->group[i] == k) lk_text_add(out, "%s\"%s\"", n++ ? ", " : ", \"of\": [", a->of->keys[i]);
+            lk_text_add(out, a->of ? "]}" : "}");
         }
         lk_text_add(out, "]}");
     }

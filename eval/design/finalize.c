@@ -55,13 +55,6 @@ static enum lk_code make_folder(const char *path) {
     return mkdir(path, 0777) && errno != EEXIST ? lk_fail_errno(errno, "%s: cannot make the folder", path) : LK_OK;
 }
 
-/* A path beside the file that names it. */
-static char *beside(const char *file, const char *written) {
-    const char *slash = strrchr(file, '/');
-    if (*written == '/' || !slash) return lk_strdup(written);
-    return lk_format("%.*s/%s", (int)(slash - file), file, written);
-}
-
 /* Each source is another picture: digests are those of the sources before it, in their order. */
 static enum lk_code check_new(struct lk_names *digests, const char *sha256, const char *where, size_t line,
                               const char *id) {
@@ -96,7 +89,7 @@ static enum lk_code copy_source(const struct lk_selection *s, int source, const 
                                 struct lk_text *out) {
     int pool = lk_selection_chosen(s, source);
     char id[48], sha256[65], *bytes = NULL;
-    char *from = beside(s->pools, s->candidates[source][pool - 1].file), *to = NULL;
+    char *from = lk_path_beside(s->pools, s->candidates[source][pool - 1].file), *to = NULL;
     struct lk_image image = {0};
     size_t n = 0;
     lk_source_id(source, id);
@@ -166,9 +159,8 @@ static enum lk_code check_file(const struct lk_fields *fields, const char *manif
     char sha256[65];
     struct lk_image image = {0};
     if (!file) return lk_fail(LK_E_INPUT, "%s: line %zu: field \"file\": expected a path, got nothing", manifest, line);
-    char *path = beside(manifest, file->text);
-    enum lk_code rc =
-        path ? lk_digest_file(LK_DIGEST_SHA256, path, sha256) : lk_fail(LK_E_NOMEM, "out of memory for a manifest");
+    char *path = lk_path_beside(manifest, file->text);
+    enum lk_code rc = path ? lk_digest_file(LK_DIGEST_SHA256, path, sha256) : LK_E_NOMEM;
     if (!rc && (!digest || strcmp(digest->text, sha256)))
         rc = lk_fail(LK_E_CHANGED, "%s: line %zu: %s: expected the picture with SHA-256 %.64s, got %s", manifest, line,
                      path, lk_field_shown(digest), sha256);

@@ -57,6 +57,13 @@ struct lk_study_model {
     const char *mask;            /* a path with {source} in it, or NULL */
     struct lk_study_mask *masks; /* of each source */
     struct lk_job job;
+    /* Its parameters as ids of jobs have them, in three parts between which the prompt and the seed stand; text NULL:
+     * they are written anew for each job. */
+    struct lk_written_parameters {
+        const char *text;
+        size_t n, gap[2], length[2]; /* where a gap begins, and how long what stands there is */
+        bool seed_first;
+    } parameters;
 };
 
 /* A job before its texts are made. */
@@ -187,4 +194,6 @@ char *lk_study_prepend(const char *identity, const char *prompt);
 /* Index in prompts of an id in any spelling, among those that experiments 1 to 3 use; -1. */
 int32_t lk_study_find_prompt(const struct lk_study *s, const char *id);
 /* The parameters that decide what is made, as a JSON object. */
+/* Writes them once for each model whose jobs differ in prompt and seed alone: a million jobs have ids soon. */
+enum lk_code lk_study_keep_parameters(struct lk_study *s);
 enum lk_code lk_study_write_parameters(const struct lk_job *job, unsigned families, bool prompt, struct lk_text *out);

@@ -1,6 +1,7 @@
 /* One job of a study with its texts: names, the final prompt, the parameters, the id. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -150,6 +151,70 @@ static void set_sources(const struct lk_study *s, const struct job_key *key, str
     }
 }
 
+/* What stands once in the text behind its key; false: it does not. */
+static bool find_gap(const char *text, const char *key, const char *value, size_t *at) {
+    char member[100];
+    snprintf(member, sizeof member, "\"%s\":%s", key, value);
+    const char *found = strstr(text, member);
+    if (!found || strstr(found + 1, member)) return false;
+    *at = (size_t)(found - text) + strlen(key) + 3;
+    return true;
+}
+
+static enum lk_code keep(struct lk_study *s, struct lk_study_model *m) {
+    static const char prompt[] = "what the model is told, to be put in", seed[] = "8070450532247928831";
+    struct lk_written_parameters *w = &m->parameters;
+    struct lk_job job = m->job;
+    struct lk_text text = {0};
+    size_t at[2];
+    job.request.prompt = prompt;
+    job.request.seed = strtoull(seed, NULL, 10);
+    enum lk_code rc = lk_study_write_parameters(&job, lk_family_bit_of(m->family), true, &text);
+    char *quoted = lk_format("\"%s\"", prompt);
+    if (!rc && !quoted) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
+    if (!rc && find_gap(text.bytes, "prompt", quoted, &at[0]) && find_gap(text.bytes, "seed", seed, &at[1])) {
+        const bool seed_first = at[1] < at[0];
+        const size_t length[2] = {strlen(quoted), strlen(seed)};
+        *w = (struct lk_written_parameters){.text = lk_store_text(&s->store, text.bytes),
+                                            .n = text.n,
+                                            .gap = {at[seed_first], at[!seed_first]},
+                                            .length = {length[seed_first], length[!seed_first]},
+                                            .seed_first = seed_first};
+        if (!w->text) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
+    }
+    lk_free(quoted);
+    lk_text_free(&text);
+    return rc;
+}
+
+enum lk_code lk_study_keep_parameters(struct lk_study *s) {
+    for (int m = 0; m < s->n_models; m++)
+        if (!s->models[m].hosted.given && !s->models[m].mask) LK_TRY(keep(s, &s->models[m]));
+    return LK_OK;
+}
+
+static enum lk_code add_parameters(const struct lk_study *s, const struct lk_study_job *job, struct lk_text *out) {
+    const struct lk_written_parameters *w = &s->models[job->model].parameters;
+    if (!w->text || job->kind == LK_EXP_T2I) /* whose guidance differs too */
+        return lk_study_write_parameters(&job->job, lk_family_bit_of(job->family), true, out);
+    cJSON *text = cJSON_CreateString(job->job.request.prompt);
+    char *prompt = text ? cJSON_PrintUnformatted(text) : NULL;
+    cJSON_Delete(text);
+    if (!prompt) return lk_fail(LK_E_NOMEM, "study: out of memory for the parameters of a job");
+    for (int part = 0, from = 0; part < 3; part++) {
+        const int to = part < 2 ? (int)w->gap[part] : (int)w->n;
+        lk_text_bytes(out, w->text + from, (size_t)(to - from));
+        if (part == 2) break;
+        if ((part == 0) == w->seed_first)
+            lk_text_add(out, "%llu", (unsigned long long)job->job.request.seed);
+        else
+            lk_text_bytes(out, prompt, strlen(prompt));
+        from = to + (int)w->length[part];
+    }
+    cJSON_free(prompt);
+    return out->rc;
+}
+
 /* SHA-256 of all that the study says of the pixels, one line each; where the model's folder is says nothing. */
 static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
     struct lk_text text = {0};
@@ -163,8 +228,7 @@ static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
     for (int i = 0; i < out->n_adapters; i++)
         lk_text_add(&text, "adapter %s %.17g\n", out->adapters[i].sha256, out->adapters[i].scale);
     if (out->mask) lk_text_add(&text, "mask %s\n", out->mask->sha256);
-    const unsigned family = lk_family_bit_of(out->family);
-    enum lk_code rc = out->hosted ? LK_OK : lk_study_write_parameters(&out->job, family, true, &text);
+    enum lk_code rc = out->hosted ? LK_OK : add_parameters(s, out, &text);
     for (int i = 0; i < out->n_sources; i++) lk_text_add(&text, "\n%s", s->sources[out->sources[i]].sha256);
     if (!rc) rc = text.rc;
     if (!rc) lk_sha256(text.bytes, text.n, out->id);

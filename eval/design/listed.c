@@ -41,23 +41,46 @@ static enum lk_code choose_list(struct lk_study *s, const char *text, size_t n, 
 
 static int setting_number(const struct lk_study *s, const char *key) { return atoi(lk_study_setting(s, key)); }
 
+/* The edits that the experiments before this one ask for, where their ids say nothing. */
+static enum lk_code add_edits(const struct lk_study *s, int e, struct lk_dataset *data) {
+    if (lk_study_is_documented(s)) return LK_OK;
+    struct lk_study_job *job = lk_malloc(sizeof *job);
+    enum lk_code rc = job ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
+    for (size_t i = 0; i < s->n_jobs && !rc; i++) {
+        int32_t at;
+        if (s->experiments[s->jobs[i].experiment].kind != LK_EXP1) continue;
+        rc = lk_study_job(s, i, job);
+        if (!rc) rc = lk_dataset_add(data, job->name, (int32_t)i, job->arm, &at);
+    }
+    lk_free(job);
+    if (rc || data->n_items) return rc;
+    return lk_fail(LK_E_CONFIG_VALUE, "%s: experiments.%s.preset: expected an experiment of edits before it, got none",
+                   s->file, s->experiments[e].key);
+}
+
+static enum lk_code choose_item(struct lk_study *s, const struct lk_item *item, const char *file, int32_t *chosen) {
+    const struct job_key *job = item->job >= 0 ? &s->jobs[item->job] : NULL;
+    const int model = job ? job->model : lk_study_find_model(s, lk_factor_key(LK_FACTOR_MODEL, item->model));
+    if (model < 0) return lk_fail(LK_E_INPUT, "%s: %s: expected a model of the study", file, item->id);
+    chosen[lk_study_cell(s, model, job ? job->source[0] : item->source, job ? job->prompt : item->prompt)] = -1;
+    return LK_OK;
+}
+
 /* Outputs of experiment 1 by the ensemble of the judges, with the study's own rounding and threshold. */
-static enum lk_code choose_drifted(struct lk_study *s, const char *text, size_t n, const char *file, int32_t *chosen) {
+static enum lk_code choose_drifted(struct lk_study *s, int e, const char *text, size_t n, const char *file,
+                                   int32_t *chosen) {
     struct lk_dataset data = {0};
     struct lk_long_report report;
     struct lk_ensemble ensemble = {.rounding = (enum lk_rounding)lk_rounding_parse(lk_study_setting(s, "rounding"))};
     int threshold = setting_number(s, "threshold.drift");
-    enum lk_code rc = lk_long_table_read(&data, text, n, file, &report);
+    enum lk_code rc = add_edits(s, e, &data);
+    if (!rc) rc = lk_long_table_read(&data, text, n, file, &report);
     if (!rc) lk_ensemble_apply(&data, &ensemble, NULL);
     for (size_t i = 0; i < data.n_items && !rc; i++) {
         const struct lk_item *item = &data.items[i];
         bool drifted = item->score[LK_AXIS_RACE_DRIFT] >= threshold || item->score[LK_AXIS_GENDER_DRIFT] >= threshold;
         if (!drifted || item->arm != LK_ARM_EDITED || item->prompt >= LK_N_EDIT_PROMPTS) continue;
-        const int model = lk_study_find_model(s, lk_factor_key(LK_FACTOR_MODEL, item->model));
-        if (model < 0)
-            rc = lk_fail(LK_E_INPUT, "%s: %s: expected a model of the study", file, item->id);
-        else
-            chosen[lk_study_cell(s, model, item->source, item->prompt)] = -1;
+        rc = choose_item(s, item, file, chosen);
     }
     lk_dataset_free(&data);
     return rc;
@@ -78,7 +101,7 @@ enum lk_code lk_study_choose_listed(struct lk_study *s, int e, int32_t *chosen) 
     if (x->models.n + x->prompts.n)
         return lk_study_bad(s, preset, "expected grid where models or prompts are chosen, got \"%s\"", x->preset);
     LK_TRY(lk_study_read_file(s, field, file, &text, &n));
-    enum lk_code rc = drift ? choose_drifted(s, text, n, file, chosen) : choose_list(s, text, n, file, chosen);
+    enum lk_code rc = drift ? choose_drifted(s, e, text, n, file, chosen) : choose_list(s, text, n, file, chosen);
     lk_free(text);
     return rc;
 }

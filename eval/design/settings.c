@@ -20,8 +20,9 @@ const struct setting lk_study_settings[] = {
      "plain: MODEL_SOURCE_PROMPT [default: portrait without attributes, else plain]"},
     {"attributes", TABLE, NULL, NULL, 0, 0, STUDY(attributes_given),
      "what sources differ in, a list of {\"name\": a column of the sources, \"display\": its heading, \"kind\": "
-     "nominal "
-     "or ordered, \"levels\": in their order, each a word or {\"key\", \"display\"}} [default: race, gender, age]"},
+     "nominal or ordered, \"levels\": in their order, each a word or {\"key\", \"display\"}}; with \"of\", another "
+     "attribute's name, its levels in groups, {\"key\": \"Young\", \"of\": [\"20s\", \"30s\"]}, which tables show "
+     "beside it [default: race, gender, age]"},
     {"sources", TABLE, NULL, NULL, 0, 0, STUDY(sources_file),
      "a file (CSV, JSON lines) or a list: id, path (beside the file), a column for each attribute, and sha256 if the "
      "picture must not change"},
@@ -410,7 +411,8 @@ static void write_source(const struct lk_study *s, const struct lk_study_source 
         lk_text_json(out, source->file);
     }
     for (int a = 0; a < s->n_attributes && (places || !s->portrait); a++)
-        lk_text_add(out, ", \"%s\": \"%s\"", s->attributes[a].name, s->attributes[a].keys[source->level[a]]);
+        if (!s->attributes[a].of)
+            lk_text_add(out, ", \"%s\": \"%s\"", s->attributes[a].name, s->attributes[a].keys[source->level[a]]);
     lk_text_add(out, "}");
 }
 

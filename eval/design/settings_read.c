@@ -191,9 +191,6 @@ static bool read_member(struct reader *r, const struct setting *settings, const 
 /* Noise levels, a shift, a scheduler's config: texts that are numbers, lists or objects in JSON. */
 static bool is_schedule(const struct lk_parameter *p) { return p->kind == LK_PARAMETER_TEXT && p->read; }
 
-/* Neither a config's text nor a sampler's name. */
-static bool is_path(const char *text) { return *text != '{' && strpbrk(text, "./"); }
-
 static bool read_parameter(struct reader *r, const struct lk_parameter *p, struct lk_study_model *out) {
     struct raw raw;
     char flag[400];
@@ -232,8 +229,7 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
             if (!strchr("[] \t\r\n", raw.text[i])) *to++ = raw.text[i];
         text = numbers;
     }
-    const bool is_file = p->kind == LK_PARAMETER_FILE || (!strcmp(p->key, "scheduler") && is_path(text));
-    if (is_file && !(text = lk_study_resolve(r->study, text))) return out_of_memory(r);
+    if (lk_parameter_is_path(p, text) && !(text = lk_study_resolve(r->study, text))) return out_of_memory(r);
     if (!strcmp(p->key, "mask")) {
         out->mask = text; /* one for each source, which are not known yet */
         return true;

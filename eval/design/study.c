@@ -59,10 +59,9 @@ enum lk_code lk_study_read_optional(struct lk_study *s, const char *field, const
 
 const char *lk_study_found(struct lk_study *s, const char *written) {
     const char *beside = lk_study_resolve(s, written);
-    char *real = beside ? realpath(beside, NULL) : NULL;
-    const char *found = real || !beside ? beside : written;
-    free(real);
-    return found;
+    struct stat st;
+    /* What lies in the folder that the program was started in is not meant: the name is of a cache, or of nothing. */
+    return !beside || !stat(beside, &st) || !stat(written, &st) ? beside : written;
 }
 
 /* Of a model that is here, what it is; else what is released under its name. */
@@ -191,6 +190,7 @@ static enum lk_code fill(struct lk_study *s, const char *text, size_t n) {
     for (int m = 0; m < s->n_models; m++) LK_TRY(complete_model(s, &s->models[m]));
     LK_TRY(lk_study_read_sources(s));
     LK_TRY(lk_study_find_masks(s));
+    LK_TRY(lk_study_keep_parameters(s));
     LK_TRY(lk_study_read_prompts(s));
     LK_TRY(lk_study_expand(s));
     return lk_study_settings_write(s);

@@ -35,6 +35,10 @@ struct lk_attribute {
     bool ordered;
     int n;
     const char **keys, **displays; /* [n] */
+    /* Groups of another attribute's levels, as age groups of ages: which, and the group of each of its levels. Sources
+     * have no column of it. NULL: it stands for itself. */
+    const struct lk_attribute *of;
+    const int8_t *group;
 };
 
 /* The models of the portrait study, by their level of LK_FACTOR_MODEL: family as lk_pipeline_family has it. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/file.h"
 #include "engine/base/digest.h"
 #include "engine/base/json.h"
 #include "eval/design/internal.h"
@@ -54,13 +55,10 @@ static enum lk_code read_cell(const struct lk_fields *fields, const struct place
     return !id || named == *out ? LK_OK : wrong(at, "id", expected, id);
 }
 
-/* A path of the table, absolute or beside it. */
 static const char *beside(struct lk_study *s, const char *table, const char *written) {
-    if (*written == '/') return lk_store_copy(&s->store, written, strlen(written));
-    const char *slash = strrchr(table, '/');
-    char *joined = lk_format("%.*s/%s", slash ? (int)(slash - table) : 1, slash ? table : ".", written);
-    const char *kept = joined ? lk_store_copy(&s->store, joined, strlen(joined)) : NULL;
-    lk_free(joined);
+    char *path = lk_path_beside(table, written);
+    const char *kept = path ? lk_store_text(&s->store, path) : NULL;
+    lk_free(path);
     return kept;
 }
 
@@ -123,7 +121,13 @@ static enum lk_code read_source(struct lk_study *s, const struct lk_fields *fiel
     LK_TRY(lk_grow(&s->sources, &s->sources_capacity, (size_t)s->n_sources + 1, sizeof *s->sources));
     struct lk_study_source *source = &s->sources[s->n_sources++];
     *source = (struct lk_study_source){0};
-    for (int a = 0; a < s->n_attributes; a++) LK_TRY(read_level(&s->attributes[a], fields, at, &source->level[a]));
+    for (int a = 0; a < s->n_attributes; a++) {
+        const struct lk_attribute *of = s->attributes[a].of; /* which comes before */
+        if (of)
+            source->level[a] = s->attributes[a].group[source->level[of - s->attributes]];
+        else
+            LK_TRY(read_level(&s->attributes[a], fields, at, &source->level[a]));
+    }
     return fill_source(s, fields, at, id->text, source);
 }
 

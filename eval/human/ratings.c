@@ -127,7 +127,7 @@ static enum lk_code check_labels(const struct lk_fields *fields, const struct lk
                   {"race", LK_FACTOR_RACE, item->race},
                   {"gender", LK_FACTOR_GENDER, item->gender},
                   {"age", LK_FACTOR_AGE, item->age},
-                  {"category", LK_FACTOR_CATEGORY, item->prompt < LK_N_EDIT_PROMPTS ? item->prompt / 10 : -1}};
+                  {"category", LK_FACTOR_CATEGORY, lk_prompt_category(item->prompt)}};
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
         const struct lk_field *field = lk_fields_find_exactly(fields, labels[i].name);
         if (!field || labels[i].level < 0) continue;
@@ -136,7 +136,7 @@ static enum lk_code check_labels(const struct lk_fields *fields, const struct lk
                            lk_factor_key(labels[i].factor, labels[i].level));
     }
     const struct lk_field *prompt = lk_fields_find(fields, "promptId");
-    if (prompt && lk_prompt_parse(prompt->text, prompt->n) != item->prompt)
+    if (prompt && item->prompt >= 0 && lk_prompt_parse(prompt->text, prompt->n) != item->prompt)
         return lk_fail(LK_E_INPUT, "promptId: \"%.40s\" is not that of imageId (%s)", prompt->text,
                        lk_prompt_id(item->prompt));
     return LK_OK;

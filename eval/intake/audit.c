@@ -232,6 +232,20 @@ static enum lk_code add_levels(struct lk_audit *a, const char *item, const uint8
     return add_score(a, item, LK_N_AXES, who, kind, race > gender ? race : gender);
 }
 
+/* What reviewers decided, and the identity that follows from it. */
+static enum lk_code add_decisions(struct lk_audit *a, const struct lk_item *item) {
+    const unsigned identity_axes = 1u << LK_AXIS_RACE_DRIFT | 1u << LK_AXIS_GENDER_DRIFT;
+    uint8_t level[LK_N_AXES];
+    for (int axis = 0; axis < LK_N_AXES; axis++) {
+        const bool decided = item->reviewed_axes >> axis & 1;
+        level[axis] = decided ? item->reviewed[axis] : item->score[axis];
+        if (decided) LK_TRY(add_score(a, item->id, axis, "reviewers", "review", level[axis]));
+    }
+    const uint8_t race = level[LK_AXIS_RACE_DRIFT], gender = level[LK_AXIS_GENDER_DRIFT];
+    if (!(item->reviewed_axes & identity_axes) || !race || !gender) return LK_OK;
+    return add_score(a, item->id, LK_N_AXES, "reviewers", "review", race > gender ? race : gender);
+}
+
 static enum lk_code add_scores(struct lk_audit *a, const struct lk_dataset *data) {
     static const char *const slots[LK_N_JUDGES] = {"primary", "secondary"};
     for (size_t i = 0; i < data->n_items; i++) {
@@ -239,6 +253,7 @@ static enum lk_code add_scores(struct lk_audit *a, const struct lk_dataset *data
         uint8_t raters[LK_N_AXES];
         for (int j = 0; j < LK_N_JUDGES; j++) LK_TRY(add_levels(a, item->id, item->judge[j], slots[j], "judge"));
         LK_TRY(add_levels(a, item->id, item->score, "ensemble", "ensemble"));
+        LK_TRY(add_decisions(a, item));
         for (int axis = 0; axis < LK_N_AXES; axis++)
             raters[axis] = item->human_unresolved & 1 << axis ? 0 : item->human_majority[axis];
         LK_TRY(add_levels(a, item->id, raters, "raters", "raters"));
@@ -257,10 +272,13 @@ enum lk_code lk_audit_add_scores(struct lk_audit *a, const struct lk_dataset *da
 }
 
 static enum lk_code complete(struct lk_audit *a, const struct lk_audit_settings *s) {
-    static const char outcomes[] =
-        "INSERT INTO outcome SELECT s.item_id, m.measure, ?1, avg((s.value BETWEEN m.low AND m.high) <> m.outside) "
-        "FROM score s JOIN measure m USING(axis) JOIN output o USING(item_id) JOIN prompt p USING(prompt_id) WHERE "
-        "s.kind=?2 AND (m.axis<>'age_drift' OR (m.measure='age_accuracy')=p.asks_age) GROUP BY s.item_id, m.measure";
+#define OF_SCORES                                                                                                      \
+    "avg((s.value BETWEEN m.low AND m.high) <> m.outside) FROM score s JOIN measure m USING(axis) JOIN output o "      \
+    "USING(item_id) JOIN prompt p USING(prompt_id) WHERE s.kind=?2 AND (m.axis<>'age_drift' OR "                       \
+    "(m.measure='age_accuracy')=p.asks_age) GROUP BY s.item_id, m.measure"
+    static const char outcomes[] = "INSERT INTO outcome SELECT s.item_id, m.measure, ?1, " OF_SCORES;
+    static const char alternatives[] =
+        "INSERT INTO alternative SELECT s.item_id, m.measure, coalesce(?1, s.who), " OF_SCORES ", s.who";
     a->alpha = s->alpha;
     LK_TRY(lk_sql_run(&a->sql, "DELETE FROM measure", ""));
     LK_TRY(lk_sql_run(&a->sql, "DELETE FROM outcome", ""));
@@ -288,13 +306,15 @@ static enum lk_code complete(struct lk_audit *a, const struct lk_audit_settings 
     LK_TRY(lk_sql_run(&a->sql, outcomes, "tt", "raters", "raters"));
     /* What conventions decide: the judges' rounded mean, and each judge alone. */
     LK_TRY(lk_sql_run(&a->sql, "DELETE FROM alternative", ""));
-    LK_TRY(
-        lk_sql_run(&a->sql,
-                   "INSERT INTO alternative SELECT s.item_id, m.measure, CASE s.kind WHEN 'judge' THEN s.who ELSE "
-                   "'rounded' END, (s.value BETWEEN m.low AND m.high) <> m.outside FROM score s JOIN measure m "
-                   "USING(axis) JOIN output o USING(item_id) JOIN prompt p USING(prompt_id) WHERE s.kind IN ('judge', "
-                   "'ensemble') AND (m.axis<>'age_drift' OR (m.measure='age_accuracy')=p.asks_age)",
-                   ""));
+    LK_TRY(lk_sql_run(&a->sql, alternatives, "tt", "rounded", "ensemble"));
+    LK_TRY(lk_sql_run(&a->sql, alternatives, "tt", NULL, "judge"));
+    /* Reviewers' decisions, and where there is none the judges. */
+    LK_TRY(lk_sql_run(&a->sql, alternatives, "tt", "reviewed", "review"));
+    LK_TRY(lk_sql_run(&a->sql,
+                      "INSERT INTO alternative SELECT item_id, measure, 'reviewed', value FROM outcome r WHERE "
+                      "who='judges' AND EXISTS (SELECT 1 FROM score WHERE kind='review') AND NOT EXISTS (SELECT 1 FROM "
+                      "alternative v WHERE v.who='reviewed' AND v.item_id=r.item_id AND v.measure=r.measure)",
+                      ""));
     return lk_sql_run(&a->sql, "CREATE INDEX IF NOT EXISTS outcome_items ON outcome(item_id)", "");
 }
 

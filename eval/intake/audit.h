@@ -42,8 +42,8 @@ enum lk_code lk_audit_add_manifest(struct lk_audit *audit, const char *text, siz
 enum lk_code lk_audit_add_scores(struct lk_audit *audit, const struct lk_dataset *data);
 /* Measures by the thresholds, and the outcome of each output on each, by hosted models themselves ("asked": refused,
  * where they answered at all), by the judges ("judges") and by the raters
- * together ("raters"); beside them, in `alternative`, by the judges' rounded mean ("rounded") and by each judge alone
- * ("primary", "secondary"). Again after a change of settings. */
+ * together ("raters"); beside them, in `alternative`, by the judges' rounded mean ("rounded"), by each judge alone
+ * ("primary", "secondary") and with reviewers' decisions ("reviewed"). Again after a change of settings. */
 enum lk_code lk_audit_complete(struct lk_audit *audit, const struct lk_audit_settings *settings);
 
 /* The rows of one SELECT as a table; nothing else is allowed, and no file is read or written. Beside SQLite's functions

@@ -10,12 +10,13 @@
 
 static const enum lk_measure outcomes[] = {LK_MEASURE_SOFT_ERASURE, LK_MEASURE_RACE_DRIFT, LK_MEASURE_GENDER_DRIFT,
                                            LK_MEASURE_LIGHTENING, LK_MEASURE_AGE_DRIFT};
-enum { N_OUTCOMES = sizeof outcomes / sizeof *outcomes, N_CONVENTIONS = 4, MAX_SENTENCES = 8 };
+enum { N_OUTCOMES = sizeof outcomes / sizeof *outcomes, N_CONVENTIONS = 5, FIRST_OF_PEOPLE = 3, MAX_SENTENCES = 8 };
 static const struct {
     const char *who, *name;
 } conventions[N_CONVENTIONS] = {{"primary", "the primary judge alone"},
                                 {"secondary", "the secondary judge alone"},
                                 {"rounded", "the judges' rounded mean"},
+                                {"reviewed", "reviewers' decisions"},
                                 {"raters", "raters"}};
 
 struct lk_audit_findings {
@@ -215,7 +216,7 @@ static enum lk_code judge_conventions(struct lk_audit_findings *f) {
     struct lk_convention list[N_CONVENTIONS];
     int n_list = 0;
     for (int c = 0; c < N_CONVENTIONS; c++)
-        if (f->known[c + 1] && (two || c == N_CONVENTIONS - 1))
+        if (f->known[c + 1] && (two || c >= FIRST_OF_PEOPLE))
             list[n_list++] = (struct lk_convention){conventions[c].name, f->y + n * (size_t)(c + 1)};
     return lk_claims_conventions(o, &f->options, list, n_list, &f->claims);
 }

@@ -19,6 +19,8 @@ static const char *const tables[] = {"rates_by_model",
                                      "pairs_by_model",
                                      "raters",
                                      "judges",
+                                     "judge_agreement",
+                                     "review_decisions",
                                      "seeds",
                                      "refusals",
                                      "refusals_by_attribute",
@@ -209,10 +211,10 @@ static int section_of(const char *key) {
     return N_SECTIONS - 1;
 }
 
-static enum lk_code add_table(struct report *r, const char *name, const struct query *q,
-                              const struct lk_attribute *attribute) {
+static enum lk_code make_table(struct report *r, const char *name, const struct query *q,
+                               const struct lk_attribute *attribute, struct lk_table **out) {
     char id[100];
-    struct lk_table *table = NULL;
+    struct lk_table *table = *out = NULL;
     char *sql = fill(q->sql, attribute), *title = fill(q->title, attribute), *rows = fill(q->rows, attribute);
     snprintf(id, sizeof id, "%s%s%s", name, attribute ? "_" : "", attribute ? attribute->name : "");
     for (char *at = rows; at && *at; at++)
@@ -231,12 +233,32 @@ static enum lk_code add_table(struct report *r, const char *name, const struct q
     lk_free(sql);
     lk_free(title);
     lk_free(rows);
-    if (rc) {
+    if (rc)
         lk_table_free(table);
-        return rc;
-    }
+    else
+        *out = table;
+    return rc;
+}
+
+static enum lk_code add_table(struct report *r, const char *name, const struct query *q,
+                              const struct lk_attribute *attribute) {
+    struct lk_table *table;
+    LK_TRY(make_table(r, name, q, attribute, &table));
     r->made[r->n_made++] = (struct made){table, section_of(q->section)};
     return LK_OK;
+}
+
+enum lk_code lk_any_table(struct lk_audit *audit, const char *name, struct lk_table **out) {
+    struct report *r = lk_calloc(1, sizeof *r);
+    struct query q = {.sql = NULL};
+    if (!r) return lk_fail(LK_E_NOMEM, "report: out of memory");
+    r->audit = audit;
+    enum lk_code rc = read_query(name, &q);
+    if (!rc) rc = make_table(r, name, &q, NULL, out);
+    if (!rc) (*out)->run = NULL;
+    lk_free(q.sql);
+    lk_free(r);
+    return rc;
 }
 
 static enum lk_code make_tables(struct report *r) {

@@ -15,3 +15,5 @@
 /* Uses of the options title, run, date, label, judges, thresholds and alpha. */
 enum lk_code lk_any_report_write(struct lk_audit *audit, const struct lk_study *study,
                                  const struct lk_report_options *options, const char *folder);
+/* One of its tables that is not of an attribute, by the name of its file; lk_table_free. */
+enum lk_code lk_any_table(struct lk_audit *audit, const char *name, struct lk_table **out);

@@ -101,10 +101,10 @@ static enum lk_code read_decision(struct lk_review *review, const struct lk_fiel
     int prompt;
     LK_TRY(text_of(review, fields, "item_id", &d->item_id));
     if (!*d->item_id) return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
-    LK_TRY(lk_dataset_id_prompt(NULL, d->item_id, strlen(d->item_id), &prompt));
+    LK_TRY(lk_dataset_id_prompt(review->data, d->item_id, strlen(d->item_id), &prompt));
     LK_TRY(text_of(review, fields, "axis", &axis));
     d->axis = lk_review_axis(axis, prompt);
-    if (d->axis < 0) return lk_fail(LK_E_INPUT, "axis: \"%.40s\" is none of %s", axis, lk_prompt_id(prompt));
+    if (d->axis < 0) return lk_fail(LK_E_INPUT, "axis: \"%.40s\" is no axis of this item", axis);
     LK_TRY(read_score(fields, d->axis, &d->score));
     LK_TRY(text_of(review, fields, "reviewer", &d->reviewer));
     LK_TRY(text_of(review, fields, "time", &d->time));

@@ -27,6 +27,7 @@ struct lk_decision {
 };
 
 struct lk_review {
+    const struct lk_dataset *data; /* whose items are decided about; NULL: any whose id says all */
     const char *by, *when;    /* reviewer and time of a CSV's rows that say none; NULL: they must, "" for the time */
     struct lk_decision *list; /* in the files' order */
     size_t n, capacity;

@@ -43,7 +43,7 @@ static enum lk_code find_candidates(const struct lk_report *report, const char *
         lk_report_locate(report, folder, item->image, &place);
         if (!*place.link) continue;
         c->of[c->n] = item;
-        c->items[c->n++] = (struct lk_sample_item){item->id, item->race, item->gender, item->age, item->model};
+        c->items[c->n++] = (struct lk_sample_item){.id = item->id};
     }
     return LK_OK;
 }

@@ -18,6 +18,8 @@ static const char ids[LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS][5] = {
 
 const char *lk_prompt_id(int prompt) { return ids[prompt]; }
 
+int lk_prompt_category(int prompt) { return prompt >= 0 && prompt < LK_N_EDIT_PROMPTS ? prompt / 10 : -1; }
+
 /* The number that n digits at text write; -1 when they are no digits. */
 static int two_digits(const char *text) {
     if (text[0] < '0' || text[0] > '9' || text[1] < '0' || text[1] > '9') return -1;

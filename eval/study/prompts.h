@@ -31,3 +31,5 @@ void lk_prompts_free(struct lk_prompts *prompts);
 /* Index 0..19 of "O-01" or "catB_001", 20..69 of "W-01"; -1 when it is none. */
 int lk_prompt_parse(const char *text, size_t n);
 const char *lk_prompt_id(int prompt);
+/* Its level of LK_FACTOR_CATEGORY; -1 of W prompts, and of what is none of these. */
+int lk_prompt_category(int prompt);

@@ -6,7 +6,6 @@
 
 #include "engine/base/alloc.h"
 #include "engine/rng.h"
-#include "eval/study/factors.h"
 #include "eval/study/random.h"
 
 const char lk_sampler_pandas_warning[] =
@@ -28,59 +27,73 @@ void lk_numpy_permutation(uint32_t seed, int32_t *out, size_t n) {
     }
 }
 
-/* Levels by the order of their keys as text, which pandas sorts by; age groups keep theirs. */
-static void sorted_levels(enum lk_factor factor, int out[7]) {
-    int n = lk_factor_levels(factor);
-    for (int i = 0; i < n; i++) {
-        int at = i;
-        for (; at && strcmp(lk_factor_key(factor, out[at - 1]), lk_factor_key(factor, i)) > 0; at--)
-            out[at] = out[at - 1];
-        out[at] = i;
-    }
-}
-
-enum { N_STRATUM_KEYS = 4 };
-static const enum lk_factor keys[N_STRATUM_KEYS] = {LK_FACTOR_RACE, LK_FACTOR_GENDER, LK_FACTOR_AGE_GROUP,
-                                                    LK_FACTOR_MODEL};
-
+/* The strata of a design: where each level of its columns stands in their order. */
 struct strata {
-    int order[N_STRATUM_KEYS][7]; /* levels in the order of the strata */
-    int rank[N_STRATUM_KEYS][7];  /* and where each is in it */
-    int n_keys, n;
+    const struct lk_sample_design *design;
+    int *order[LK_SAMPLE_MAX_BY], *rank[LK_SAMPLE_MAX_BY]; /* [levels] */
+    int n;
 };
 
-static void make_strata(struct strata *s, const struct lk_sample_design *design) {
-    s->n_keys = design->by_model ? 4 : 3;
-    s->n = 1;
-    for (int k = 0; k < s->n_keys; k++) {
-        int n = lk_factor_levels(keys[k]);
-        for (int i = 0; i < n; i++) s->order[k][i] = i;
-        if (design->sampler == LK_SAMPLER_PANDAS && keys[k] != LK_FACTOR_AGE_GROUP) sorted_levels(keys[k], s->order[k]);
-        for (int i = 0; i < n; i++) s->rank[k][s->order[k][i]] = i;
+static const struct lk_sample_column *column_of(const struct strata *s, int k) {
+    return &s->design->columns[s->design->by[k]];
+}
+
+/* Levels as the column has them; or by the order of their keys as text, which pandas sorts by. */
+static void order_levels(const struct lk_sample_column *column, bool sorted, int *order) {
+    for (int i = 0; i < column->n; i++) {
+        int at = i;
+        for (; sorted && at && strcmp(column->keys[order[at - 1]], column->keys[i]) > 0; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
+static void strata_free(struct strata *s) {
+    for (int k = 0; k < s->design->n_by; k++) lk_free(s->order[k]);
+}
+
+static enum lk_code make_strata(struct strata *s, const struct lk_sample_design *design) {
+    *s = (struct strata){.design = design, .n = 1};
+    for (int k = 0; k < design->n_by; k++) {
+        const struct lk_sample_column *column = column_of(s, k);
+        const int n = column->n;
+        if (n && s->n > LK_SAMPLE_MAX_STRATA / n)
+            return lk_fail(LK_E_INPUT, "a sample takes at most %d strata: leave out some of what they differ in",
+                           LK_SAMPLE_MAX_STRATA);
         s->n *= n;
+        s->order[k] = lk_malloc((2 * (size_t)n + 1) * sizeof(int));
+        if (!s->order[k]) return lk_fail(LK_E_NOMEM, "out of memory for the strata");
+        s->rank[k] = s->order[k] + n;
+        order_levels(column, design->sampler == LK_SAMPLER_PANDAS && !column->ordered, s->order[k]);
+        for (int i = 0; i < n; i++) s->rank[k][s->order[k][i]] = i;
     }
+    return LK_OK;
 }
 
-static int stratum_of(const struct strata *s, const struct lk_sample_item *item) {
-    const int levels[N_STRATUM_KEYS] = {item->race, item->gender, item->age < 0 ? -1 : lk_age_group(item->age),
-                                        item->model};
+static enum lk_code stratum_of(const struct strata *s, const struct lk_sample_item *item, int32_t *out) {
     int at = 0;
-    for (int k = 0; k < s->n_keys; k++) {
-        if (levels[k] < 0 || levels[k] >= lk_factor_levels(keys[k])) return -1;
-        at = at * lk_factor_levels(keys[k]) + s->rank[k][levels[k]];
+    for (int k = 0; k < s->design->n_by; k++) {
+        const int n = column_of(s, k)->n, level = item->level[s->design->by[k]];
+        if (level < 0 || level >= n)
+            return lk_fail(LK_E_INPUT, "item \"%s\": expected a level of %s for a stratified sample", item->id,
+                           column_of(s, k)->name);
+        at = at * n + s->rank[k][level];
     }
-    return at;
+    *out = at;
+    return LK_OK;
 }
 
-static void name_stratum(const struct strata *s, int at, char out[64]) {
-    int level[N_STRATUM_KEYS];
-    for (int k = s->n_keys; k-- > 0;) {
-        level[k] = s->order[k][at % lk_factor_levels(keys[k])];
-        at /= lk_factor_levels(keys[k]);
-    }
+static void name_stratum(const struct strata *s, int at, char out[LK_STRATUM_NAME_BYTES]) {
+    int level[LK_SAMPLE_MAX_BY];
     size_t n = 0;
-    for (int k = 0; k < s->n_keys; k++)
-        n += (size_t)snprintf(out + n, 64 - n, "%s%s", k ? "|" : "", lk_factor_key(keys[k], level[k]));
+    for (int k = s->design->n_by; k-- > 0;) {
+        level[k] = s->order[k][at % column_of(s, k)->n];
+        at /= column_of(s, k)->n;
+    }
+    out[0] = 0;
+    for (int k = 0; k < s->design->n_by && n < LK_STRATUM_NAME_BYTES; k++)
+        n +=
+            (size_t)snprintf(out + n, LK_STRATUM_NAME_BYTES - n, "%s%s", k ? "|" : "", column_of(s, k)->keys[level[k]]);
 }
 
 static int by_id(const void *a, const void *b, void *items) {
@@ -109,27 +122,26 @@ static void draw(const struct lk_sample_item *items, int32_t *indices, size_t n,
     lk_stream_shuffle(&stream, indices, n);
 }
 
-static enum lk_code sample_into(const struct lk_sample_item *items, size_t n, const struct lk_sample_design *design,
-                                uint64_t seed, const struct strata *s, int32_t *members, struct lk_sample *out) {
-    size_t wanted = (size_t)design->per_stratum;
+/* members [2 n], of [n] and starts [strata + 1] are room to work in. */
+static enum lk_code sample_into(const struct lk_sample_item *items, size_t n, uint64_t seed, const struct strata *s,
+                                int32_t *members, int32_t *of, size_t *starts, struct lk_sample *out) {
+    const size_t wanted = (size_t)s->design->each;
+    size_t next = 0;
     for (size_t i = 0; i < n; i++) {
-        int at = stratum_of(s, &items[i]);
-        if (at < 0)
-            return lk_fail(LK_E_INPUT, "item \"%s\": expected race, gender, age and model for a stratified sample",
-                           items[i].id);
-        out->strata[at].size++;
+        LK_TRY(stratum_of(s, &items[i], &of[i]));
+        out->strata[of[i]].size++;
     }
+    for (int at = 0; at < s->n; next += out->strata[at++].size) starts[at] = next;
+    for (size_t i = 0; i < n; i++) members[starts[of[i]]++] = (int32_t)i;
     for (int at = 0; at < s->n; at++) {
         struct lk_stratum *stratum = &out->strata[at];
-        size_t size = 0;
+        int32_t *of_stratum = members + starts[at] - stratum->size;
         name_stratum(s, at, stratum->name);
-        for (size_t i = 0; i < n && size < stratum->size; i++)
-            if (stratum_of(s, &items[i]) == at) members[size++] = (int32_t)i;
-        draw(items, members, size, stratum->name, seed, design->sampler, members + n);
-        stratum->n = size < wanted ? size : wanted;
-        out->n_short += size < wanted;
+        draw(items, of_stratum, stratum->size, stratum->name, seed, s->design->sampler, members + n);
+        stratum->n = stratum->size < wanted ? stratum->size : wanted;
+        out->n_short += stratum->size < wanted;
         for (size_t i = 0; i < stratum->n; i++) {
-            out->items[out->n] = members[i];
+            out->items[out->n] = of_stratum[i];
             out->stratum[out->n++] = at;
         }
     }
@@ -140,20 +152,27 @@ enum lk_code lk_sample_strata(const struct lk_sample_item *items, size_t n, cons
                               uint64_t seed, struct lk_sample *out) {
     struct strata s;
     *out = (struct lk_sample){0};
-    if (design->per_stratum < 1 || n > INT32_MAX)
-        return lk_fail(LK_E_INPUT, "a sample takes at least 1 item per stratum, got %d", design->per_stratum);
+    if (design->each < 1 || n > INT32_MAX / 2)
+        return lk_fail(LK_E_INPUT, "a sample takes at least 1 item per stratum, got %d", design->each);
+    if (design->n_by > LK_SAMPLE_MAX_BY)
+        return lk_fail(LK_E_INPUT, "strata: expected at most %d factors, got %d", LK_SAMPLE_MAX_BY, design->n_by);
     if (design->sampler == LK_SAMPLER_PANDAS && seed > UINT32_MAX)
         return lk_fail(LK_E_INPUT, "sampler pandas: expected a seed below 2^32, got %llu", (unsigned long long)seed);
-    make_strata(&s, design);
-    int32_t *members = lk_malloc(2 * n * sizeof *members);
-    out->items = lk_malloc(n * sizeof *out->items);
-    out->stratum = lk_malloc(n * sizeof *out->stratum);
-    out->strata = lk_calloc((size_t)s.n, sizeof *out->strata);
-    out->n_strata = s.n;
-    enum lk_code rc = members && out->items && out->stratum && out->strata
-                          ? sample_into(items, n, design, seed, &s, members, out)
-                          : lk_fail(LK_E_NOMEM, "out of memory for a sample of %zu items", n);
+    enum lk_code rc = make_strata(&s, design);
+    int32_t *members = rc ? NULL : lk_malloc((3 * n + 1) * sizeof *members);
+    size_t *starts = rc ? NULL : lk_malloc(((size_t)s.n + 1) * sizeof *starts);
+    if (!rc) {
+        out->items = lk_malloc((n + 1) * sizeof *out->items);
+        out->stratum = lk_malloc((n + 1) * sizeof *out->stratum);
+        out->strata = lk_calloc((size_t)s.n + 1, sizeof *out->strata);
+        out->n_strata = s.n;
+        rc = members && starts && out->items && out->stratum && out->strata
+                 ? sample_into(items, n, seed, &s, members, members + 2 * n, starts, out)
+                 : lk_fail(LK_E_NOMEM, "out of memory for a sample of %zu items", n);
+    }
+    lk_free(starts);
     lk_free(members);
+    strata_free(&s);
     if (rc) lk_sample_free(out);
     return rc;
 }

@@ -1,7 +1,8 @@
 /* Stratified samples of items for raters, and the draw for the mosaic.
  *
- *     struct lk_sample sample;
- *     LK_TRY(lk_sample_strata(items, n, &(struct lk_sample_design){.by_model = true, .per_stratum = 4}, 42, &sample));
+ *     const struct lk_sample_column columns[] = {{"skin_type", 6, keys, true}, {"model", 2, models, false}};
+ *     const struct lk_sample_design design = {.columns = columns, .by = (const int[]){0, 1}, .n_by = 2, .each = 4};
+ *     LK_TRY(lk_sample_strata(items, n, &design, 42, &sample));
  *     for (size_t i = 0; i < sample.n; i++) use(items[sample.items[i]]);
  *     lk_sample_free(&sample); */
 #pragma once
@@ -12,35 +13,45 @@
 
 #include "engine/base/status.h"
 
+/* A factor of the items. */
+struct lk_sample_column {
+    const char *name; /* "race" */
+    int n;
+    const char *const *keys; /* [n] */
+    bool ordered;            /* pandas keeps the order of the levels; of others it sorts the keys */
+};
+
 struct lk_sample_item {
     const char *id;
-    int8_t race, gender, age, model; /* levels of factors.h */
+    const int16_t *level; /* of each column; -1: none */
 };
 
 /* The study's own generator; or what pandas draws with random_state in each stratum anew, for replication only. */
 enum lk_sampler { LK_SAMPLER_STREAM, LK_SAMPLER_PANDAS };
 
 struct lk_sample_design {
-    bool by_model; /* race x gender x age group x model (strata126), else without the model (strata42) */
-    int per_stratum;
+    const struct lk_sample_column *columns;
+    const int *by;  /* [n_by] columns whose levels make the strata, the first outermost */
+    int n_by, each; /* items of each stratum */
     enum lk_sampler sampler;
 };
 
+enum { LK_SAMPLE_MAX_STRATA = 100000, LK_SAMPLE_MAX_BY = 40, LK_STRATUM_NAME_BYTES = 256 };
 struct lk_stratum {
-    char name[64]; /* "White|Male|Young|flux" */
-    size_t size;   /* items that there are */
-    size_t n;      /* items drawn: fewer than asked for in a short stratum */
+    char name[LK_STRATUM_NAME_BYTES]; /* "White|Male|Young|flux" */
+    size_t size;                      /* items that there are */
+    size_t n;                         /* items drawn: fewer than asked for in a short stratum */
 };
 
 struct lk_sample {
     int32_t *items;   /* indices of the input, stratum by stratum in the order drawn */
     int32_t *stratum; /* of each */
     size_t n;
-    struct lk_stratum *strata; /* all 126 or 42 in canonical order; with pandas in the order of the sorted keys */
+    struct lk_stratum *strata; /* all, empty ones too, in the order of the levels; with pandas in that of its keys */
     int n_strata, n_short;
 };
 
-/* strata126: {true, 4}; strata42: {false, 8}. Every item needs all four levels. LK_E_INPUT, LK_E_NOMEM. */
+/* Every item needs the levels of the design. LK_E_INPUT, LK_E_NOMEM. */
 enum lk_code lk_sample_strata(const struct lk_sample_item *items, size_t n, const struct lk_sample_design *design,
                               uint64_t seed, struct lk_sample *out);
 void lk_sample_free(struct lk_sample *sample);

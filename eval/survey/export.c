@@ -63,7 +63,6 @@ static bool add_level(cJSON *to, const char *name, enum lk_factor factor, int le
 }
 
 static bool add_item(cJSON *line, const struct lk_survey_item *item, int arm) {
-    bool edit = item->prompt_number >= 0 && item->prompt_number < LK_N_EDIT_PROMPTS;
     char id[160], pair[16];
     snprintf(id, sizeof id, "%s%s%s", item->id, item->kind && arm >= 0 ? "." : "",
              item->kind && arm >= 0 ? lk_factor_key(LK_FACTOR_ARM, arm) : "");
@@ -72,7 +71,7 @@ static bool add_item(cJSON *line, const struct lk_survey_item *item, int arm) {
            add_level(line, "race", LK_FACTOR_RACE, item->race) &&
            add_level(line, "gender", LK_FACTOR_GENDER, item->gender) &&
            add_level(line, "age", LK_FACTOR_AGE, item->age) &&
-           add_level(line, "category", LK_FACTOR_CATEGORY, edit ? item->prompt_number / 10 : -1) &&
+           add_level(line, "category", LK_FACTOR_CATEGORY, lk_prompt_category(item->prompt_number)) &&
            (item->prompt_number < 0 || add_text(line, "promptId", lk_prompt_id(item->prompt_number))) &&
            add_level(line, "arm", LK_FACTOR_ARM, arm) && (item->kind || add_text(line, "pairId", pair));
 }

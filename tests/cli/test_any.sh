@@ -109,6 +109,31 @@ for sql in "DELETE FROM score" "ATTACH 'x' AS y" "PRAGMA user_version = 3" "SELE
     [ -s stderr ] || fail "no reason for $sql"
 done
 
+# A second judge, a person who decides where the two differ, and what that turns; each reads the run folder.
+mkdir -p run/judges
+cp primary.jsonl run/judges/primary.jsonl
+sed -E 's/"judge":"[^"]*"/"judge":"other"/; s/("scores":\{[^}]*)"race_drift":[1-5]/\1"race_drift":5/' primary.jsonl >run/judges/secondary.jsonl
+likeness judge agreement --from run >stdout 2>stderr || fail "agreement: $(cat stderr)"
+grep -q "^| race.*drift | $(echo $n | sed -E 's/([0-9])([0-9]{3})$/\1,\2/') |" stdout || fail "agreement: $(cat stdout)"
+likeness judge import primary.jsonl --from run >imported 2>stderr || fail "import: $(cat stderr)"
+likeness judge prompt --from run >asked
+[ "$(wc -l <imported)" = $n ] && [ "$(wc -l <asked)" = $n ] || fail "import $(wc -l <imported), prompt $(wc -l <asked) of $n"
+likeness review list --from run >flagged.csv 2>stderr || fail "review list: $(cat stderr)"
+[ "$(grep -c ',race_drift,' flagged.csv)" -gt 9 ] || fail "what the judges differ in: $(head -n 3 flagged.csv)"
+expected=$(sed -n 2p flagged.csv | cut -d , -f 1)
+sed -E '2,10s/,,,,$/,2,Roe,,/' flagged.csv >filled.csv
+likeness review import filled.csv --from run --review decisions.jsonl 2>stderr || fail "review import: $(cat stderr)"
+likeness review set "$expected" skin_tone 3 --from run --review decisions.jsonl --by Roe >stdout 2>stderr || fail "review set: $(cat stderr)"
+likeness review set nobody_P1_K-01 skin_tone 3 --from run --review decisions.jsonl --by Roe 2>stderr && fail "a decision about no output"
+grep -q 'nobody_P1_K-01": expected an output of this study' stderr || fail "$(cat stderr)"
+[ "$(wc -l <decisions.jsonl)" = 10 ] || fail "$(cat decisions.jsonl)"
+likeness report --from run --review decisions.jsonl -o reviewed >stdout 2>stderr || fail "report --review: $(cat stderr)"
+grep -q '^| race.*drift | 9 | 9 |' reviewed/tables/review_decisions.md || fail "$(cat reviewed/tables/review_decisions.md)"
+likeness report --from run --review decisions.jsonl --query "SELECT who, sum(value) AS k FROM alternative WHERE measure = 'race_drift' AND item_id = '$expected' GROUP BY who" >stdout 2>stderr
+grep -q '| reviewed | 0' stdout && grep -q '| secondary | 1' stdout || fail "a decision turns no outcome: $(cat stdout)"
+likeness ratings evaluations --from run --ratings answers/evaluations_exp2.jsonl >evaluations 2>stderr || fail "ratings: $(cat stderr)"
+[ "$(wc -l <evaluations)" = "$(wc -l <answers/evaluations_exp2.jsonl)" ] || fail "ratings of an own study"
+
 # A fourth model joins the portrait study: judges are asked as of the others, V-03's ageing is no change of age.
 mkdir portraits && cd portraits
 make_face --size 64x64 a.png >log && make_face --size 64x64 --skin 5 b.png >log

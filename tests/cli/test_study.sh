@@ -350,6 +350,22 @@ printf '[%s]\n' study run two.json -o "it's out" --shard 3/7 --devices 0,1 | cmp
 CODE=143 SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_JOB_ID=9 PATH=$PWD/bin:$PATH bash ./stdout | grep -qx 'scontrol requeue 9_3' ||
     fail "a task that is stopped is queued again"
 
+# A Kubernetes Job: a pod's command, without a cluster, is what its shell would run; the parts are put together.
+expect 0 likeness study k8s two.json -o k8s --tasks 3 --devices cpu --container registry/likeness:1 --claim disk
+cp stdout job.yaml
+grep -qx '  completions: 3' job.yaml && grep -qx '        image: "registry/likeness:1"' job.yaml &&
+    grep -q 'claimName: "disk"' job.yaml || fail "the Job: $(cat job.yaml)"
+grep -q 'nvidia.com/gpu' job.yaml && fail "a GPU for the CPU"
+pod() { sed -nE '/^        args:$/{n;s/^ *- "(.*)"$/\1/;s/\\"/"/g;s/\\\\/\\/g;p}' "$1"; }
+for i in 0 1 2; do JOB_COMPLETION_INDEX=$i sh -c "$(pod job.yaml) --threads 1" >log 2>&1 || fail "pod $i: $(cat log)"; done
+expect 0 likeness study merge two.json -o k8s
+diff -r single/results k8s/results || fail "pods made other pictures"
+expect 0 likeness study k8s two.json -o "it's out" --tasks 7 --devices 0,1 --container i
+grep -q 'nvidia.com/gpu: "2"' stdout || fail "what the Job asks for"
+JOB_COMPLETION_INDEX=2 PATH=$PWD/bin:$PATH sh -c "$(pod stdout)" >words
+printf '[%s]\n' study run two.json -o "it's out" --shard 3/7 --devices 0,1 | cmp - words || fail "a pod's command"
+expect 2 likeness study k8s two.json -o k8s
+
 # A journal that is none; a study of which nothing can be made.
 mkdir none
 echo nothing >none/journal.sqlite
@@ -357,7 +373,7 @@ expect 3 likeness study status none
 grep -q 'none/journal.sqlite: expected what this program wrote' stderr || fail "a journal that is none: $(cat stderr)"
 sed 's/sources.csv/no.csv/' two.json >no.json
 expect 3 likeness study run no.json -o no
-grep -q 'no job can be made: flux_20s_male_white_O-01: the study has no source of this cell; .likeness study check. names' stderr &&
+grep -q 'no job can be made: flux_20s_male_white_O-01: the study has no source of this cell; .*no.csv: cannot open.*; .likeness study check. names' stderr &&
     [ ! -e no ] || fail "no source at all: $(cat stderr)"
 
 # Usage.

@@ -10,7 +10,7 @@
 #define NOWHERE     ((uintptr_t)1 << 61) /* where weights are that are only planned; nothing is read there */
 #define SPAN        ((uintptr_t)1 << 45)
 #define MEMORY      (80e9)
-#define MOST_HERE   ((size_t)64 << 20) /* a block of host memory that really is */
+#define MOST_HERE   ((size_t)65 << 20) /* staging and the report */
 #define CALL_S      4e-6               /* a launch or a copy on the host */
 #define HOST_BYTES  4e9                /* a second, from a mapped file that is in memory to pinned memory */
 #define DISK_BYTES  2e9                /* a second, the first time */

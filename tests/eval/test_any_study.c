@@ -73,6 +73,51 @@ static void everything_is_the_files(void **state) {
     lk_study_close(study);
 }
 
+/* Groups of an attribute's levels are an attribute too, without a column; the run's own copy has them as well. */
+static void groups_of_levels(void **state) {
+    static const char grouped[] =
+        "[{\"name\": \"skin_type\", \"kind\": \"ordered\", \"levels\": [\"I\", \"II\", \"III\"]}, {\"name\": "
+        "\"head_covering\", \"levels\": [\"none\", \"hijab\"]}, {\"name\": \"skin\", \"of\": \"skin_type\", "
+        "\"levels\": "
+        "[{\"key\": \"dark\", \"of\": [\"II\", \"III\"]}, {\"key\": \"light\", \"of\": [\"I\"]}]}]";
+    static const char covered[] =
+        "[{\"id\": \"S1\", \"path\": \"a.png\", \"skin_type\": \"II\", \"head_covering\": \"none\"},"
+        " {\"id\": \"S2\", \"path\": \"b.png\", \"skin_type\": \"I\", \"head_covering\": \"hijab\"}]";
+    static const struct {
+        const char *was, *is, *part;
+    } wrong[] = {
+        {"[\"II\", \"III\"]", "[\"II\"]", "expected each level in a group, got \"III\""},
+        {"[\"II\", \"III\"]", "[\"II\", \"I\", \"III\"]", "expected each level in one group"},
+        {"[\"II\", \"III\"]", "[\"II\", \"IX\"]", "expected levels of the attribute that is pooled, got \"IX"},
+        {"[\"II\", \"III\"]", "[]", "expected levels that the group pools"},
+        {"\"of\": \"skin_type\", ", "", "expected no \"of\" of levels"},
+        {"\"of\": \"skin_type\"", "\"of\": \"hair\"", "expected an attribute before this one"},
+        {"{\"key\": \"light\", \"of\": [\"I\"]}", "\"light\"", "expected \"of\" of each level"},
+    };
+    struct lk_study *study, *again;
+    int n;
+    (void)state;
+    assert_ok(lk_study_open(&study, write_study(grouped, covered, prompts, models, "\"exp1\": {}")));
+    const struct lk_attribute *a = lk_study_attributes(study, &n);
+    assert_int_equal(n, 3);
+    assert_true(a[2].of == &a[0] && !a[0].of);
+    assert_int_equal(lk_study_source(study, 0)->level[2], 0);
+    assert_int_equal(lk_study_source(study, 1)->level[2], 1);
+    const char *copy = lk_study_resolved(study);
+    assert_ok(lk_study_parse(&again, copy, strlen(copy), test_path("any.json")));
+    assert_string_equal(lk_study_hash(again), lk_study_hash(study));
+    assert_int_equal(lk_study_source(again, 0)->level[2], 0);
+    lk_study_close(again);
+    lk_study_close(study);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[2000];
+        const char *at = strstr(grouped, wrong[i].was);
+        snprintf(text, sizeof text, "%.*s%s%s", (int)(at - grouped), grouped, wrong[i].is, at + strlen(wrong[i].was));
+        assert_fails(lk_study_open(&study, write_study(text, covered, prompts, models, "\"exp1\": {}")),
+                     LK_E_CONFIG_VALUE, wrong[i].part);
+    }
+}
+
 /* One checkpoint under two keys with the same settings makes the same pictures: one id. */
 static void a_key_is_no_part_of_the_id(void **state) {
     struct lk_study *study;
@@ -222,9 +267,13 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everything_is_the_files), cmocka_unit_test(a_key_is_no_part_of_the_id),
-        cmocka_unit_test(the_copy_needs_no_table), cmocka_unit_test(a_fourth_model_joins_the_portraits),
-        cmocka_unit_test(what_is_wrong_is_named),  cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(everything_is_the_files),
+        cmocka_unit_test(groups_of_levels),
+        cmocka_unit_test(a_key_is_no_part_of_the_id),
+        cmocka_unit_test(the_copy_needs_no_table),
+        cmocka_unit_test(a_fourth_model_joins_the_portraits),
+        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

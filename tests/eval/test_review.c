@@ -88,9 +88,9 @@ static void a_bad_decision_is_named(void **state) {
     } cases[] = {
         {RECORD("\"nonsense\"", "\"race_drift\"", "2", "\"A\""), "is no prompt"},
         {RECORD("7", "\"race_drift\"", "2", "\"A\""), "item_id: expected a string"},
-        {RECORD("\"" ITEM "\"", "\"hair\"", "2", "\"A\""), "\"hair\" is none of O-01"},
-        {RECORD("\"" ITEM "\"", "\"role\"", "\"male\"", "\"A\""), "\"role\" is none of O-01"},
-        {RECORD("\"" ITEM "\"", "\"age_accuracy\"", "3", "\"A\""), "is none of O-01"},
+        {RECORD("\"" ITEM "\"", "\"hair\"", "2", "\"A\""), "\"hair\" is no axis of this item"},
+        {RECORD("\"" ITEM "\"", "\"role\"", "\"male\"", "\"A\""), "\"role\" is no axis of this item"},
+        {RECORD("\"" ITEM "\"", "\"age_accuracy\"", "3", "\"A\""), "is no axis of this item"},
         {RECORD("\"" ITEM "\"", "\"race_drift\"", "0", "\"A\""), "expected an integer from 1 to 5, or none, got \"0\""},
         {RECORD("\"" ITEM "\"", "\"race_drift\"", "3.5", "\"A\""), "got \"3.5\""},
         {RECORD("\"" ITEM "\"", "\"race_drift\"", "true", "\"A\""), "got \"nothing\""},

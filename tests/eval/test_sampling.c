@@ -12,6 +12,19 @@ enum { N_OUTPUTS = LK_N_MODELS * LK_N_SOURCES * LK_N_EDIT_PROMPTS };
 
 static struct lk_sample_item outputs[N_OUTPUTS]; /* experiment 1 in canonical order */
 static char output_ids[N_OUTPUTS][64];
+static int16_t levels[N_OUTPUTS][4];
+static const char *keys[4][7];
+static struct lk_sample_column columns[] = {{"race", 7, keys[0], false},
+                                            {"gender", 2, keys[1], false},
+                                            {"age_group", 3, keys[2], true},
+                                            {"model", 3, keys[3], false}};
+static const int by[] = {0, 1, 2, 3};
+
+/* strata126, or strata42 without the model. */
+static struct lk_sample_design design_of(bool by_model, int each, enum lk_sampler sampler) {
+    return (struct lk_sample_design){
+        .columns = columns, .by = by, .n_by = 3 + by_model, .each = each, .sampler = sampler};
+}
 
 static int make_outputs(void **state) {
     (void)state;
@@ -23,8 +36,13 @@ static int make_outputs(void **state) {
                  lk_factor_key(LK_FACTOR_RACE, race), lk_prompt_id(i % 20));
         for (char *c = output_ids[i]; c < output_ids[i] + strlen(output_ids[i]) - 4; c++)
             if (*c >= 'A' && *c <= 'Z') *c |= 0x20;
-        outputs[i] = (struct lk_sample_item){output_ids[i], (int8_t)race, (int8_t)gender, (int8_t)age, (int8_t)model};
+        const int level[4] = {race, gender, lk_age_group(age), model};
+        for (int k = 0; k < 4; k++) levels[i][k] = (int16_t)level[k];
+        outputs[i] = (struct lk_sample_item){output_ids[i], levels[i]};
     }
+    static const enum lk_factor factors[] = {LK_FACTOR_RACE, LK_FACTOR_GENDER, LK_FACTOR_AGE_GROUP, LK_FACTOR_MODEL};
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < columns[k].n; i++) keys[k][i] = lk_factor_key(factors[k], i);
     return 0;
 }
 
@@ -136,8 +154,8 @@ static void strata126_of_experiment_1(void **state) {
     (void)state;
     struct lk_sample sample;
     int per_prompt[20] = {0};
-    assert_ok(lk_sample_strata(outputs, N_OUTPUTS, &(struct lk_sample_design){.by_model = true, .per_stratum = 4}, 42,
-                               &sample));
+    const struct lk_sample_design design = design_of(true, 4, LK_SAMPLER_STREAM);
+    assert_ok(lk_sample_strata(outputs, N_OUTPUTS, &design, 42, &sample));
     assert_int_equal(sample.n, 504);
     assert_int_equal(sample.n_strata, 126);
     assert_int_equal(sample.n_short, 0);
@@ -168,7 +186,7 @@ static void input_order_does_not_matter(void **state) {
     (void)state;
     static struct lk_sample_item reversed[N_OUTPUTS];
     struct lk_sample sample, again;
-    struct lk_sample_design design = {.by_model = true, .per_stratum = 4};
+    struct lk_sample_design design = design_of(true, 4, LK_SAMPLER_STREAM);
     for (int i = 0; i < N_OUTPUTS; i++) reversed[i] = outputs[N_OUTPUTS - 1 - i];
     assert_ok(lk_sample_strata(outputs, N_OUTPUTS, &design, 7, &sample));
     assert_ok(lk_sample_strata(reversed, N_OUTPUTS, &design, 7, &again));
@@ -183,7 +201,7 @@ static void input_order_does_not_matter(void **state) {
 static void pandas_shows_four_prompts_only(void **state) {
     (void)state;
     struct lk_sample sample;
-    struct lk_sample_design design = {.by_model = true, .per_stratum = 4, .sampler = LK_SAMPLER_PANDAS};
+    struct lk_sample_design design = design_of(true, 4, LK_SAMPLER_PANDAS);
     bool seen[20] = {0};
     assert_ok(lk_sample_strata(outputs, N_OUTPUTS, &design, 42, &sample));
     assert_int_equal(sample.n, 504);
@@ -206,7 +224,7 @@ static void short_strata_are_reported(void **state) {
     for (int i = 0; i < 1680; i++)
         if (i % 20 < 4) items[n++] = outputs[i];
     assert_int_equal(n, 336);
-    struct lk_sample_design design = {.per_stratum = 8};
+    struct lk_sample_design design = design_of(false, 8, LK_SAMPLER_STREAM);
     assert_ok(lk_sample_strata(items, n, &design, 42, &sample));
     assert_int_equal(sample.n, 336);
     assert_int_equal(sample.n_short, 0);
@@ -221,9 +239,15 @@ static void short_strata_are_reported(void **state) {
     assert_ok(lk_sample_strata(items, 0, &design, 42, &sample));
     assert_int_equal(sample.n_short, 42);
     lk_sample_free(&sample);
-    items[3].gender = -1;
-    assert_fails(lk_sample_strata(items, n, &design, 42, &sample), LK_E_INPUT, "expected race, gender, age");
-    assert_fails(lk_sample_strata(items, n, &(struct lk_sample_design){0}, 42, &sample), LK_E_INPUT, "at least 1");
+    items[3].level = (const int16_t[]){0, -1, 0, 0};
+    assert_fails(lk_sample_strata(items, n, &design, 42, &sample), LK_E_INPUT, "expected a level of gender");
+    design.each = 0;
+    assert_fails(lk_sample_strata(items, n, &design, 42, &sample), LK_E_INPUT, "at least 1");
+    design.each = 1;
+    const struct lk_sample_column wide[] = {{"a", 1000, NULL, false}, {"b", 1000, NULL, false}};
+    design.columns = wide;
+    design.n_by = 2;
+    assert_fails(lk_sample_strata(items, n, &design, 42, &sample), LK_E_INPUT, "at most 100000 strata");
 }
 
 static uint64_t hash_positions(const struct lk_sample *sample) {
@@ -248,9 +272,9 @@ static void samples_of_pandas(void **state) {
         for (int i = 0; i < N_OUTPUTS; i++) order[i] = i;
         lk_stream_shuffle(&stream, order, N_OUTPUTS);
         size_t n = 1 + (size_t)lk_stream_bounded(&stream, c < 20 ? 5040 : 700);
-        struct lk_sample_design design = {.sampler = LK_SAMPLER_PANDAS};
-        design.by_model = lk_stream_bounded(&stream, 2);
-        design.per_stratum = 1 + (int)lk_stream_bounded(&stream, 9);
+        const bool by_model = lk_stream_bounded(&stream, 2);
+        const int each = 1 + (int)lk_stream_bounded(&stream, 9);
+        const struct lk_sample_design design = design_of(by_model, each, LK_SAMPLER_PANDAS);
         uint64_t seed = c < 100 ? 42 : lk_stream_bounded(&stream, (uint64_t)1 << 32);
         for (size_t i = 0; i < n; i++) items[i] = outputs[order[i]];
 
@@ -288,12 +312,13 @@ static void a_mosaic_repeats_nothing(void **state) {
 static void no_memory_leaves_nothing(void **state) {
     (void)state;
     int64_t live = lk_alloc_live();
-    for (int64_t n = 1; n <= 6; n++) {
+    const struct lk_sample_design design = design_of(false, 2, LK_SAMPLER_STREAM);
+    for (int64_t n = 1; n <= 10; n++) {
         struct lk_sample sample;
         lk_alloc_fail_at(n);
-        enum lk_code rc = lk_sample_strata(outputs, 100, &(struct lk_sample_design){.per_stratum = 2}, 42, &sample);
+        enum lk_code rc = lk_sample_strata(outputs, 100, &design, 42, &sample);
         lk_alloc_fail_at(0);
-        assert_int_equal(rc, n <= 4 ? LK_E_NOMEM : LK_OK);
+        assert_int_equal(rc, n <= 8 ? LK_E_NOMEM : LK_OK);
         lk_sample_free(&sample);
         assert_int_equal(lk_alloc_live(), live);
     }

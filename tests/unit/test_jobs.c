@@ -24,10 +24,10 @@ static void lines(void **state) {
     assert_true(b->job.request.seed == 9007199254740993u);
     assert_true(a->job.run.exif_transpose && !b->job.run.exif_transpose);
     assert_int_equal(a->n_images, 2);
-    assert_string_equal(a->images[1], "q");
+    assert_string_equal(a->images[1], test_path("q")); /* beside the list */
     assert_int_equal(b->n_images, 1);
     assert_string_equal(b->images[0], "face");
-    assert_string_equal(b->output, "b");
+    assert_string_equal(b->output, test_path("b"));
     assert_string_equal(b->where, "line 3");
     assert_true(lk_job_given(&a->job, lk_parameter_named("prompt")));
     assert_false(lk_job_given(&a->job, lk_parameter_named("width")));

@@ -37,5 +37,5 @@ enum lk_code cli_complete(const struct cli_arguments *arguments); /* completions
 /* The verbs of the commands that have any; the last one has no name. */
 extern const struct cli_verb cli_study_verbs[], cli_feature_verbs[], cli_judge_verbs[], cli_review_verbs[],
     cli_ratings_verbs[], cli_report_verbs[], cli_bench_verbs[], cli_lora_verbs[], cli_serve_verbs[], cli_survey_verbs[],
-    cli_t2i_verbs[];
+    cli_t2i_verbs[], cli_sample_verbs[];
 const struct cli_verb *cli_stats_verbs(void); /* made from the tests' tables */

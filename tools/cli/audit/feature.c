@@ -190,7 +190,6 @@ static enum lk_code extract(struct extractor *x) {
         if (x->judge.server) LK_TRY(lk_judge_server_state(x->judge.server));
     }
     size_t n_bad = x->n_failed + x->sources.rejects.n, n_all = x->sources.n + x->sources.rejects.n;
-    if (!n_all) return lk_fail(LK_E_INPUT, "%s: expected lines with source_id and path, got none", a->more[0]);
     if (!n_bad) return LK_OK;
     return lk_fail(n_bad < n_all ? LK_E_PARTIAL : LK_E_INPUT, "%s: %zu of %zu sources have no feature prompt",
                    a->more[0], n_bad, n_all);

@@ -10,6 +10,7 @@
 #include "eval/judge/legacy.h"
 #include "eval/judge/prompt.h"
 #include "tools/cli/audit/judge.h"
+#include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
 
 static enum lk_code print_line(cJSON *line, bool ok) {
@@ -21,13 +22,25 @@ static enum lk_code print_line(cJSON *line, bool ok) {
     return LK_OK;
 }
 
-/* What the item's judge was asked: the version, and the digest of the text. */
-static enum lk_code add_prompt(cJSON *line, const struct lk_judge_prompts *prompts, const char *item_id,
-                               const struct lk_judge_ask *ask, bool *ok) {
+/* What judges were asked. */
+struct asked {
+    const struct lk_judge_prompts *prompts;
+    const struct lk_judge_ask *ask;
+    struct cli_pairs pairs; /* of --pairs or --from; n 0: items are what their ids say */
+};
+
+static enum lk_code message_of(const struct asked *asked, const char *item_id, struct lk_judge_message *out) {
+    const int32_t at = lk_names_find(&asked->pairs.ids, item_id, strlen(item_id));
+    if (at < 0) return lk_judge_message(asked->prompts, item_id, asked->ask, out);
+    return cli_pair_message(&asked->pairs.list[at], asked->prompts, asked->ask, out);
+}
+
+/* The version of the item's question, and the digest of its text. */
+static enum lk_code add_prompt(cJSON *line, const struct asked *asked, const char *item_id, bool *ok) {
     struct lk_judge_message message;
-    LK_TRY(lk_judge_message(prompts, item_id, ask, &message));
+    LK_TRY(message_of(asked, item_id, &message));
     *ok = line && cJSON_AddStringToObject(line, "item_id", item_id) &&
-          cJSON_AddStringToObject(line, "prompt_version", lk_judge_prompt_name(ask->prompt)) &&
+          cJSON_AddStringToObject(line, "prompt_version", lk_judge_prompt_name(asked->ask->prompt)) &&
           cJSON_AddStringToObject(line, "prompt_sha256", message.sha256);
     lk_judge_message_free(&message);
     return LK_OK;
@@ -44,14 +57,13 @@ static bool add_scores(cJSON *line, const struct lk_item *item) {
     return !*item->evidence || cJSON_AddStringToObject(line, "evidence_summary", item->evidence);
 }
 
-static enum lk_code print_scores(const struct lk_dataset *data, const struct lk_judge_prompts *prompts,
-                                 const struct lk_judge_ask *ask) {
+static enum lk_code print_scores(const struct lk_dataset *data, const struct asked *asked) {
     for (size_t i = 0; i < data->n_items; i++) {
         const struct lk_item *item = &data->items[i];
         bool ok = true;
         if (!item->judge[0][0] && item->judge_role[0] == LK_ROLE_NONE) continue;
         cJSON *line = cJSON_CreateObject();
-        enum lk_code rc = add_prompt(line, prompts, item->id, ask, &ok);
+        enum lk_code rc = add_prompt(line, asked, item->id, &ok);
         if (rc) cJSON_Delete(line);
         LK_TRY(rc);
         LK_TRY(print_line(line, ok && add_scores(line, item)));
@@ -87,14 +99,14 @@ static bool add_preference(cJSON *line, const struct lk_legacy_answer *answer) {
            add_confidence(line, "confidence_preserved_first", answer->order_confidence[1]);
 }
 
-static enum lk_code print_legacy(const struct lk_legacy *legacy, const struct lk_judge_prompts *prompts,
-                                 const struct lk_judge_ask *ask) {
+static enum lk_code print_legacy(const struct lk_legacy *legacy, const struct asked *asked) {
+    const struct lk_judge_ask *ask = asked->ask;
     size_t n_single = 0;
     for (size_t i = 0; i < legacy->items.n_items; i++) {
         const struct lk_legacy_answer *answer = &legacy->list[i];
         bool ok = true;
         cJSON *line = cJSON_CreateObject();
-        enum lk_code rc = add_prompt(line, prompts, legacy->items.items[i].id, ask, &ok);
+        enum lk_code rc = add_prompt(line, asked, legacy->items.items[i].id, &ok);
         if (rc) cJSON_Delete(line);
         LK_TRY(rc);
         LK_TRY(print_line(line, ok && (ask->pairwise ? add_preference(line, answer) : add_classes(line, answer))));
@@ -112,11 +124,10 @@ static enum lk_code conclude(const char *path, size_t n_records, size_t n_refuse
                    n_refused, n_records, n_refused < n_records ? "; the others were read" : "");
 }
 
-static enum lk_code import_legacy(const char *path, const char *text, size_t n, const struct lk_judge_prompts *prompts,
-                                  const struct lk_judge_ask *ask) {
-    struct lk_legacy legacy = {.pairwise = ask->pairwise};
+static enum lk_code import_legacy(const char *path, const char *text, size_t n, const struct asked *asked) {
+    struct lk_legacy legacy = {.pairwise = asked->ask->pairwise};
     enum lk_code rc = lk_legacy_read(&legacy, text, n, path);
-    if (!rc) rc = print_legacy(&legacy, prompts, ask);
+    if (!rc) rc = print_legacy(&legacy, asked);
     if (!rc) {
         lk_log(LK_LOG_INFO, "%s: %zu answers matched, %zu repeated, %zu invalid", path,
                legacy.n_records - legacy.n_repeated - legacy.n_invalid, legacy.n_repeated, legacy.n_invalid);
@@ -127,47 +138,43 @@ static enum lk_code import_legacy(const char *path, const char *text, size_t n, 
     return rc;
 }
 
-/* The items of --pairs: an answer about another one is unknown. */
-static enum lk_code add_known(struct lk_dataset *data, const char *path) {
-    struct cli_pairs pairs;
-    enum lk_code rc = cli_pairs_read(&pairs, path, false);
-    if (!rc) cli_print_rejects(path, &pairs.rejects);
-    for (size_t i = 0; i < pairs.n && !rc; i++) {
+/* The items of --pairs or --from: an answer about another one is unknown. */
+static enum lk_code add_known(struct lk_dataset *data, const struct cli_report_arguments *a, struct asked *asked) {
+    const char *path = cli_pairs_name(a);
+    if (!path) return LK_OK;
+    LK_TRY(cli_known_read(data, a));
+    enum lk_code rc = cli_pairs_of(&asked->pairs, a, false);
+    if (!rc) cli_print_rejects(path, &asked->pairs.rejects);
+    for (size_t i = 0; i < asked->pairs.n && !rc; i++) {
         int32_t at;
-        rc = lk_dataset_item(data, pairs.list[i].item_id, strlen(pairs.list[i].item_id), &at);
+        const char *id = asked->pairs.list[i].item_id;
+        rc = lk_dataset_item(data, id, strlen(id), &at);
         if (rc == LK_E_INPUT) rc = LK_OK; /* no item's id */
     }
-    cli_pairs_free(&pairs);
     return rc;
 }
 
-struct digests {
-    const struct lk_judge_prompts *prompts;
-    const struct lk_judge_ask *ask;
-};
-
 static enum lk_code check_digest(const void *context, const char *item_id, const char *sha256) {
-    const struct digests *digests = context;
+    const struct asked *asked = context;
     struct lk_judge_message message;
-    LK_TRY(lk_judge_message(digests->prompts, item_id, digests->ask, &message));
+    LK_TRY(message_of(asked, item_id, &message));
     bool same = !strcmp(message.sha256, sha256);
     lk_judge_message_free(&message);
     return same ? LK_OK
                 : lk_fail(LK_E_INPUT, "prompt_sha256: an answer to another text than the %s prompt of this item",
-                          lk_judge_prompt_name(digests->ask->prompt));
+                          lk_judge_prompt_name(asked->ask->prompt));
 }
 
 static enum lk_code import_scores(const struct cli_arguments *a, const char *path, const char *text, size_t n,
-                                  const struct lk_judge_prompts *prompts, const struct lk_judge_ask *ask) {
+                                  struct asked *asked) {
     struct lk_dataset data;
     struct lk_judge_report report = {0};
-    const struct digests digests = {prompts, ask};
     const struct lk_judge_import import = {
-        .known_only = a->report.pairs != NULL, .check_digest = check_digest, .context = &digests};
+        .known_only = cli_pairs_name(&a->report), .check_digest = check_digest, .context = asked};
     lk_dataset_init(&data);
-    enum lk_code rc = a->report.pairs ? add_known(&data, a->report.pairs) : LK_OK;
+    enum lk_code rc = add_known(&data, &a->report, asked);
     if (!rc) rc = lk_judge_answers_read(&data, text, n, path, &import, &report);
-    if (!rc) rc = print_scores(&data, prompts, ask);
+    if (!rc) rc = print_scores(&data, asked);
     if (!rc) {
         lk_log(LK_LOG_INFO, "%s: %zu answers matched, %zu repeated, %zu unknown, %zu invalid", path, report.n_matched,
                report.n_repeated, report.n_unknown, report.n_invalid);
@@ -196,8 +203,10 @@ enum lk_code cli_judge_import(const struct cli_arguments *a) {
     LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
     enum lk_code rc = lk_judge_prompts_load(&prompts);
     if (!rc) {
-        rc = ask.prompt == LK_JUDGE_PROMPT_LEGACY ? import_legacy(path, text, n, prompts, &ask)
-                                                  : import_scores(a, path, text, n, prompts, &ask);
+        struct asked asked = {.prompts = prompts, .ask = &ask};
+        rc = ask.prompt == LK_JUDGE_PROMPT_LEGACY ? import_legacy(path, text, n, &asked)
+                                                  : import_scores(a, path, text, n, &asked);
+        cli_pairs_free(&asked.pairs);
         lk_judge_prompts_free(prompts);
     }
     lk_free(text);

@@ -42,7 +42,7 @@ static bool fill(cJSON *line, const struct asker *asker, const struct cli_pair *
 
 static enum lk_code print_json(const struct asker *asker, const struct cli_pair *pair) {
     struct lk_judge_message message;
-    LK_TRY(lk_judge_message(asker->prompts, pair->item_id, &asker->ask, &message));
+    LK_TRY(cli_pair_message(pair, asker->prompts, &asker->ask, &message));
     cJSON *line = cJSON_CreateObject();
     char *text = line && fill(line, asker, pair, &message) ? cJSON_PrintUnformatted(line) : NULL;
     cJSON_Delete(line);
@@ -106,7 +106,7 @@ enum lk_code cli_judge_prompt(const struct cli_arguments *a) {
                        "judge prompt: expected one ITEM, or --pairs FILE.jsonl or --from RUN for a line each");
     LK_TRY(lk_judge_prompts_load(&asker.prompts));
     enum lk_code rc = !item     ? print_file(&asker, &a->report)
-                      : a->json ? print_item(&asker, &(struct cli_pair){.item_id = item})
+                      : a->json ? print_item(&asker, &(struct cli_pair){.item_id = item, .asked_as = item})
                                 : print_text(&asker, item);
     lk_judge_prompts_free(asker.prompts);
     return rc;

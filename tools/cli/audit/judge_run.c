@@ -224,8 +224,7 @@ static enum lk_code collect(struct runner *r, const struct cli_pair *pair, struc
             continue;
         }
         r->ask.preserved_first = order;
-        r->ask.facts = pair->facts.instruction ? &pair->facts : NULL;
-        enum lk_code rc = lk_judge_message(r->prompts, pair->asked_as, &r->ask, &q->message);
+        enum lk_code rc = cli_pair_message(pair, r->prompts, &r->ask, &q->message);
         if (!rc) {
             ++*n;
             continue;

@@ -19,18 +19,15 @@ enum { SHOWN_REJECTS = 10, PATH_BYTES = 4096 };
 
 /* The field's path, beside `file` when it is relative; NULL without the field. */
 static enum lk_code path_of(struct cli_pairs *pairs, const char *file, const struct lk_field *field, const char **out) {
-    char path[2 * PATH_BYTES];
-    const char *slash = strrchr(file, '/');
     *out = NULL;
     if (!field) return LK_OK;
     if (field->kind != '"' && field->kind != 'c')
         return lk_fail(LK_E_INPUT, "%s: expected a path as a string", field->name);
     if (field->n >= PATH_BYTES || memchr(field->text, 0, field->n))
         return lk_fail(LK_E_INPUT, "%s: expected a path below %d bytes", field->name, PATH_BYTES);
-    int n = snprintf(path, sizeof path, "%.*s%.*s", field->text[0] == '/' || !slash ? 0 : (int)(slash + 1 - file), file,
-                     (int)field->n, field->text);
-    if (n < 0 || n >= PATH_BYTES) return lk_fail(LK_E_INPUT, "%s: the path is too long", field->name);
-    *out = lk_store_copy(&pairs->texts, path, (size_t)n);
+    char *path = lk_path_beside(file, field->text);
+    *out = path ? lk_store_text(&pairs->texts, path) : NULL;
+    lk_free(path);
     return *out ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", file);
 }
 
@@ -93,6 +90,17 @@ static enum lk_code read_records(struct cli_pairs *pairs, struct lk_records *rec
     }
 }
 
+/* A file of which nothing is understood is refused before anything is done with it. */
+static enum lk_code check_any(const struct cli_pairs *pairs, const char *path, enum kind kind) {
+    if (pairs->n) return LK_OK;
+    cli_print_rejects(path, &pairs->rejects);
+    return lk_fail(LK_E_INPUT, "%s: expected records with %s, got none%s", path,
+                   kind == SOURCES             ? "source_id and path"
+                   : kind == PAIRS_WITH_SOURCE ? "item_id, source and edited"
+                                               : "item_id and edited",
+                   pairs->rejects.n ? " that is understood" : "");
+}
+
 static enum lk_code read_file(struct cli_pairs *pairs, const char *path, enum kind kind) {
     struct lk_records records;
     char *text;
@@ -109,7 +117,7 @@ static enum lk_code read_file(struct cli_pairs *pairs, const char *path, enum ki
         lk_records_close(&records);
     }
     lk_free(text);
-    return rc;
+    return rc ? rc : check_any(pairs, path, kind);
 }
 
 enum lk_code cli_pairs_read(struct cli_pairs *pairs, const char *path, bool needs_source) {
@@ -129,7 +137,9 @@ static enum lk_code set_facts(struct cli_pairs *pairs, const struct lk_study *st
     const struct lk_attribute *attributes = lk_study_attributes(study, &n);
     const struct lk_study_source *source = lk_study_source(study, job->sources[0]);
     for (int a = 0; a < n; a++)
-        lk_text_add(&text, "%s%s=%s", a ? ", " : "", attributes[a].display, attributes[a].displays[source->level[a]]);
+        if (!attributes[a].of) /* a judge is told the level itself */
+            lk_text_add(&text, "%s%s=%s", a ? ", " : "", attributes[a].display,
+                        attributes[a].displays[source->level[a]]);
     if (!n) lk_text_add(&text, "not known");
     if (!text.rc) out->source = lk_store_copy(&pairs->texts, text.bytes, text.n);
     out->instruction = lk_store_text(&pairs->texts, job->prompt->text);
@@ -197,6 +207,13 @@ enum lk_code cli_pairs_of(struct cli_pairs *pairs, const struct cli_report_argum
 }
 
 enum lk_code cli_sources_read(struct cli_pairs *pairs, const char *path) { return read_file(pairs, path, SOURCES); }
+
+enum lk_code cli_pair_message(const struct cli_pair *pair, const struct lk_judge_prompts *prompts,
+                              const struct lk_judge_ask *ask, struct lk_judge_message *out) {
+    struct lk_judge_ask of = *ask;
+    of.facts = pair->facts.instruction ? &pair->facts : NULL;
+    return lk_judge_message(prompts, pair->asked_as, &of, out);
+}
 
 void cli_pair_warn(const char *path, const struct cli_pair *pair) {
     if (pair->line)

@@ -40,6 +40,9 @@ void cli_pairs_free(struct cli_pairs *pairs);
  * other arm's. NULL when it is not known. */
 const char *cli_pair_path(const struct cli_pairs *pairs, const struct cli_pair *pair, enum lk_judge_image image);
 bool cli_pair_is_preserved(const struct cli_pair *pair); /* the item is of the preserved arm */
+/* What a judge is asked about the pair's item; by the pair's facts. Free with lk_judge_message_free. */
+enum lk_code cli_pair_message(const struct cli_pair *pair, const struct lk_judge_prompts *prompts,
+                              const struct lk_judge_ask *ask, struct lk_judge_message *out);
 /* The last error as a warning, under the pair's line in the file of this name and its id. */
 void cli_pair_warn(const char *path, const struct cli_pair *pair);
 /* At most ten rejects on stderr, under a line with their number, and all of them in the file of cli_rejects_open;

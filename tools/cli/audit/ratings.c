@@ -8,6 +8,7 @@
 #include "eval/human/ratings.h"
 #include "eval/study/prompts.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
 #include "engine/base/digest.h"
 
@@ -49,13 +50,13 @@ static bool add_worker(cJSON *line, const struct writer *w, int32_t rater) {
 }
 
 static bool add_item(cJSON *line, const struct lk_item *item) {
-    bool edit = item->prompt < LK_N_EDIT_PROMPTS;
     return add_text(line, "imageId", item->id) && add_level(line, "model", LK_FACTOR_MODEL, item->model) &&
            add_level(line, "race", LK_FACTOR_RACE, item->race) &&
            add_level(line, "gender", LK_FACTOR_GENDER, item->gender) &&
            add_level(line, "age", LK_FACTOR_AGE, item->age) &&
-           add_level(line, "category", LK_FACTOR_CATEGORY, edit ? item->prompt / 10 : -1) &&
-           add_text(line, "promptId", lk_prompt_id(item->prompt)) && add_level(line, "arm", LK_FACTOR_ARM, item->arm);
+           add_level(line, "category", LK_FACTOR_CATEGORY, lk_prompt_category(item->prompt)) &&
+           (item->prompt < 0 || add_text(line, "promptId", lk_prompt_id(item->prompt))) &&
+           add_level(line, "arm", LK_FACTOR_ARM, item->arm);
 }
 
 /* Answers in classes under the fields of the protocols that have them. */
@@ -240,7 +241,8 @@ enum lk_code cli_ratings(const struct cli_arguments *a) {
         return lk_fail(LK_E_USAGE, "--salt: expected a text of 1 to 256 bytes");
     lk_dataset_init(&w.data);
     w.import.data = &w.data;
-    enum lk_code rc = run(&w, a);
+    enum lk_code rc = cli_known_read(&w.data, &a->report);
+    if (!rc) rc = run(&w, a);
     lk_ratings_import_free(&w.import);
     lk_dataset_free(&w.data);
     return rc;

@@ -6,7 +6,7 @@
 
 #include "tools/cli/cli.h"
 #include "tools/cli/core/outputs.h"
-#include "tools/cli/audit/judge.h"
+#include "tools/cli/core/print.h"
 #include "tools/cli/audit/report_input.h"
 #include "tools/cli/audit/report_runs.h"
 #include "tools/cli/audit/review.h"
@@ -42,38 +42,12 @@ static void print_summary(const struct cli_report_input *in) {
     }
 }
 
-/* A run's manifest; one that has none yet says nothing. */
-static enum lk_code add_manifest(struct lk_audit *audit, const char *folder) {
-    char *path = lk_format("%s/manifest.jsonl", folder), *text = NULL;
-    size_t n = 0;
-    enum lk_code rc =
-        path ? lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n) : lk_fail(LK_E_NOMEM, "report: out of memory");
-    if (!rc) rc = lk_audit_add_manifest(audit, text, n, path);
-    lk_free(text);
-    lk_free(path);
-    return rc == LK_E_NOT_FOUND ? LK_OK : rc;
-}
-
-static enum lk_code fill(struct lk_audit *audit, const struct cli_report_arguments *a, const struct lk_study *study,
-                         const struct cli_report_input *in) {
-    const struct lk_audit_settings settings = {.thresholds = in->options.thresholds, .alpha = in->options.alpha};
-    LK_TRY(lk_audit_add_study(audit, study));
-    for (int i = 0; i < a->runs.n; i++) LK_TRY(add_manifest(audit, a->runs.values[i]));
-    LK_TRY(lk_audit_add_scores(audit, &in->data));
-    return lk_audit_complete(audit, &settings);
-}
-
 static enum lk_code print_query(struct lk_audit *audit, const char *sql, bool json) {
     struct lk_table *table;
-    struct lk_text text = {0};
     LK_TRY(lk_audit_query(audit, sql, &table));
-    if (json)
-        lk_table_json(table, &text);
-    else
-        lk_table_markdown(table, &text);
-    if (!text.rc) fwrite(text.bytes, 1, text.n, stdout);
+    const enum lk_code rc = cli_print_table(table, json);
     lk_table_free(table);
-    return lk_text_free(&text);
+    return rc;
 }
 
 /* Of any study: the store, then a query, or the report that is made of queries. */
@@ -81,7 +55,7 @@ static enum lk_code report_any(const struct cli_arguments *a, const struct lk_st
                                const struct cli_report_input *in) {
     struct lk_audit *audit;
     LK_TRY(lk_audit_open(&audit, a->report.save));
-    enum lk_code rc = fill(audit, &a->report, study, in);
+    enum lk_code rc = cli_report_store(audit, &a->report, study, in);
     if (!rc && a->report.query) rc = print_query(audit, a->report.query, a->json);
     if (!rc && a->output && !lk_study_is_documented(study))
         if (!(rc = lk_any_report_write(audit, study, &in->options, a->output))) rc = cli_findings_print(a->output);
@@ -92,10 +66,7 @@ static enum lk_code report_any(const struct cli_arguments *a, const struct lk_st
 /* The portrait study's own report. */
 static enum lk_code report_portraits(const struct cli_arguments *a, struct cli_report_input *in) {
     struct lk_report *report = NULL;
-    enum lk_code rc = a->manifest ? cli_report_manifest(in, a->manifest) : LK_OK;
-    if (!rc && a->review.file) rc = cli_review_read(&in->data, a->review.file);
-    in->options.with_review = a->review.file != NULL;
-    if (!rc) rc = lk_report_build(&report, &in->data, &in->options);
+    enum lk_code rc = lk_report_build(&report, &in->data, &in->options);
     if (!rc) rc = lk_report_write(report, a->output);
     const enum lk_code told = !rc || rc == LK_E_PARTIAL ? cli_findings_print(a->output) : rc;
     if (!told) print_summary(in);
@@ -104,10 +75,43 @@ static enum lk_code report_portraits(const struct cli_arguments *a, struct cli_r
     return rc;
 }
 
+/* What is of the portrait study's page alone is refused where it would do nothing. */
+static enum lk_code check_own(const struct cli_arguments *a) {
+    const struct cli_report_arguments *r = &a->report;
+    const struct {
+        const char *option;
+        bool given;
+    } portraits[] = {{"sources", r->sources},
+                     {"figure-prompt", r->figure_prompt},
+                     {"figure-gender", r->figure_gender},
+                     {"figure-age", r->figure_age},
+                     {"feature-prompts", r->feature_prompts},
+                     {"manifest", a->manifest},
+                     {"legacy", r->legacy.n},
+                     {"images", r->images},
+                     {"pictures", r->pictures.n},
+                     {"embed-images", r->embed_images},
+                     {"audit-safe", r->audit_safe},
+                     {"png", r->png},
+                     {"data-folder", r->data_folder},
+                     {"drifted-only", r->drifted_only}};
+    for (size_t i = 0; i < sizeof portraits / sizeof *portraits; i++)
+        if (portraits[i].given)
+            return lk_fail(LK_E_USAGE,
+                           "--%s: is of the portrait study's report, and this study has its own; leave it "
+                           "out",
+                           portraits[i].option);
+    return LK_OK;
+}
+
 static enum lk_code report(const struct cli_arguments *a, const struct lk_study *study, struct cli_report_input *in) {
     const bool own = study && !lk_study_is_documented(study), store = a->report.query || a->report.save;
     if (store && !study)
         return lk_fail(LK_E_USAGE, "--query, --save: expected --from RUN, whose study says what is asked for");
+    if (!own && a->output) LK_TRY(cli_report_images(in, &a->report));
+    if (a->manifest) LK_TRY(cli_report_manifest(in, a->manifest));
+    if (a->review.file) LK_TRY(cli_review_read(&in->data, a->review.file));
+    in->options.with_review = a->review.file != NULL;
     if (own || store) LK_TRY(report_any(a, study, in));
     if (a->output && !own) LK_TRY(report_portraits(a, in));
     if (!in->n_refused) return LK_OK;
@@ -121,20 +125,13 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     struct cli_report_runs runs;
     if (!a->output && !a->report.query && !a->report.save)
         return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness report --output DIR [options]");
-    char *found[2] = {NULL, NULL};
-    const bool judged =
-        arguments.primary || arguments.secondary || arguments.pixel || arguments.scores || arguments.legacy.n;
-    for (int slot = 0; slot < 2 && arguments.runs.n == 1 && !judged; slot++) {
-        found[slot] = cli_judge_answers_found(arguments.runs.values[0], slot);
-        *(slot ? &arguments.secondary : &arguments.primary) = found[slot];
-    }
     arguments.allow = a->study.allow;
     enum lk_code rc = cli_report_runs_read(&runs, &arguments);
+    if (!rc && runs.first && !lk_study_is_documented(runs.first)) rc = check_own(a);
     if (!rc) rc = cli_report_input(&input, &arguments, runs.first);
     cli_report_runs_set(&runs, &input.options);
     if (!rc) rc = report(a, runs.first, &input);
     cli_report_input_free(&input);
     cli_report_runs_free(&runs);
-    for (int slot = 0; slot < 2; slot++) lk_free(found[slot]);
     return rc;
 }

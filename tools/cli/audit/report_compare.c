@@ -29,7 +29,13 @@ static enum lk_code read_run(struct run *run) {
     char path[5000], *text;
     size_t n;
     snprintf(path, sizeof path, "%.4000s/configuration.json", run->folder);
-    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
+    if (rc == LK_E_NOT_FOUND)
+        return lk_fail(rc,
+                       "%s: expected a report of the portrait study, got a folder without configuration.json; models "
+                       "of a study of your own are compared within its report",
+                       run->folder);
+    LK_TRY(rc);
     run->configuration = cJSON_ParseWithLength(text, n);
     lk_sha256(text, n, run->hash);
     lk_free(text);
@@ -39,7 +45,7 @@ static enum lk_code read_run(struct run *run) {
     run->name = name->valuestring;
     snprintf(path, sizeof path, "%.4000s/items.csv", run->folder);
     LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
-    enum lk_code rc = lk_report_items_read(&run->data, text, n, path);
+    rc = lk_report_items_read(&run->data, text, n, path);
     lk_free(text);
     return rc;
 }

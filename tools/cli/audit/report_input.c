@@ -13,6 +13,8 @@
 #include "eval/judge/legacy.h"
 #include "eval/judge/pixel_scores.h"
 #include "eval/scores/long_table.h"
+#include "tools/cli/audit/judge.h"
+#include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
 
 typedef enum lk_code (*answers_fn)(struct lk_dataset *, const char *, size_t, const char *,
@@ -78,7 +80,20 @@ static enum lk_code read_legacy(struct cli_report_input *in, const struct cli_re
     return rc;
 }
 
+/* Without scores that are named, those of one run's own judges. */
+static enum lk_code read_found(struct cli_report_input *in, const char *run) {
+    for (int slot = 0; slot < LK_N_JUDGES; slot++) {
+        char *path = cli_judge_answers_found(run, slot);
+        enum lk_code rc = path ? read_answers(in, path, slot, NULL, lk_judge_answers_read) : LK_OK;
+        lk_free(path);
+        LK_TRY(rc);
+    }
+    return LK_OK;
+}
+
 static enum lk_code read_judges(struct cli_report_input *in, const struct cli_report_arguments *a) {
+    const bool named = a->primary || a->secondary || a->pixel || a->scores || a->legacy.n;
+    if (!named && a->runs.n == 1) LK_TRY(read_found(in, a->runs.values[0]));
     if (a->primary) LK_TRY(read_answers(in, a->primary, 0, NULL, lk_judge_answers_read));
     if (a->secondary) LK_TRY(read_answers(in, a->secondary, 1, a->check, lk_judge_answers_read));
     if (!a->pixel) return LK_OK;
@@ -123,6 +138,9 @@ static enum lk_code read_ratings(struct cli_report_input *in, const struct cli_r
         LK_TRY(read_rating_file(import, a->participants, PARTICIPANTS, a->completion_code));
         cli_print_fresh_rejects(a->participants, &import->rejects, n_rejects);
         in->n_refused += import->n_listed_invalid;
+        if (import->n_listed_invalid && import->n_listed_invalid == import->n_listed)
+            return lk_fail(LK_E_INPUT, "%s: expected a list of participants, got no record that is understood",
+                           a->participants);
         lk_log(LK_LOG_INFO, "%s: %zu participants", a->participants, import->n_participants);
         cli_print_unread(a->participants, &import->unread);
         if (import->n_unlisted)
@@ -162,8 +180,9 @@ static bool may_show(const struct cli_report_arguments *a, const char *file) {
     return result;
 }
 
-/* Those that --images names, or those of the runs. */
-static enum lk_code read_images(struct lk_dataset *data, const struct cli_report_arguments *a) {
+enum lk_code cli_report_images(struct cli_report_input *in, const struct cli_report_arguments *a) {
+    struct lk_dataset *data = &in->data;
+    if (!a->images && !a->runs.n) return LK_OK;
     const char *path = a->images ? a->images : cli_pairs_name(a);
     struct cli_pairs pairs;
     size_t n_matched = 0, n_outside = 0;
@@ -288,20 +307,6 @@ static enum lk_code set_figure(struct lk_report_options *o, const struct cli_rep
     return LK_OK;
 }
 
-/* The outputs of a study whose ids say nothing. */
-static enum lk_code add_jobs(struct lk_dataset *data, const struct lk_study *study) {
-    struct lk_study_job *job = lk_malloc(sizeof *job);
-    enum lk_code rc = job ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory");
-    for (size_t i = 0; i < lk_study_n_jobs(study) && !rc; i++) {
-        int32_t at;
-        rc = lk_study_job(study, i, job);
-        if (!rc) rc = lk_dataset_add(data, job->name, (int32_t)i, job->arm, &at);
-        if (!rc) data->items[at].prompt = (int16_t)job->prompt->number;
-    }
-    lk_free(job);
-    return rc;
-}
-
 enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_report_arguments *a,
                               const struct lk_study *study) {
     *in = (struct cli_report_input){.ratings = {.gold_tolerance = (int)a->gold_tolerance}};
@@ -310,7 +315,7 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     set_options(&in->options, a);
     LK_TRY(set_figure(&in->options, a));
     if (study && !a->title && !lk_study_is_documented(study)) in->options.title = lk_study_name(study);
-    if (study && !lk_study_is_documented(study)) LK_TRY(add_jobs(&in->data, study));
+    LK_TRY(cli_known_items(&in->data, study));
     if (a->soft_erasure >= a->success)
         return lk_fail(LK_E_USAGE, "--threshold-soft-erasure: expected less than --threshold-success %d, got %d",
                        (int)a->success, (int)a->soft_erasure);
@@ -323,13 +328,33 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     if (!in->data.n_items && !a->query)
         return lk_fail(LK_E_INPUT, "report: no scores: expected --primary, --secondary, --pixel, --legacy, --scores "
                                    "or --ratings with at least one answer that is understood");
-    if (!a->query && (a->images || a->runs.n)) LK_TRY(read_images(&in->data, a));
     if (in->data.n_raters) LK_TRY(control_quality(in, a));
     lk_dataset_pair(&in->data);
     const struct lk_ensemble ensemble = {.rounding = in->options.rounding, .secondary_only = a->secondary_only};
     lk_ensemble_apply(&in->data, &ensemble, NULL);
     in->data.nominal = a->nominal ? (size_t)a->nominal : in->data.n_items;
     return LK_OK;
+}
+
+/* A run's manifest; one that has none yet says nothing. */
+static enum lk_code add_manifest(struct lk_audit *audit, const char *folder) {
+    char *path = lk_format("%s/manifest.jsonl", folder), *text = NULL;
+    size_t n = 0;
+    enum lk_code rc =
+        path ? lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n) : lk_fail(LK_E_NOMEM, "report: out of memory");
+    if (!rc) rc = lk_audit_add_manifest(audit, text, n, path);
+    lk_free(text);
+    lk_free(path);
+    return rc == LK_E_NOT_FOUND ? LK_OK : rc;
+}
+
+enum lk_code cli_report_store(struct lk_audit *audit, const struct cli_report_arguments *a,
+                              const struct lk_study *study, const struct cli_report_input *in) {
+    const struct lk_audit_settings settings = {.thresholds = in->options.thresholds, .alpha = in->options.alpha};
+    LK_TRY(lk_audit_add_study(audit, study));
+    for (int i = 0; i < a->runs.n; i++) LK_TRY(add_manifest(audit, a->runs.values[i]));
+    LK_TRY(lk_audit_add_scores(audit, &in->data));
+    return lk_audit_complete(audit, &settings);
 }
 
 void cli_report_input_free(struct cli_report_input *in) {

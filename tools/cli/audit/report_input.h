@@ -2,6 +2,7 @@
 #pragma once
 
 #include "eval/design/study.h"
+#include "eval/intake/audit.h"
 #include "eval/report/report.h"
 #include "tools/cli/core/options.h"
 
@@ -19,6 +20,11 @@ struct cli_report_input {
  * are known when it is not the portrait study; NULL: none. Free in any case. */
 enum lk_code cli_report_input(struct cli_report_input *input, const struct cli_report_arguments *arguments,
                               const struct lk_study *study);
+/* Then where the pictures are that a page shows: those that --images names, or those of the runs. */
+enum lk_code cli_report_images(struct cli_report_input *input, const struct cli_report_arguments *arguments);
 /* The manifest of the sources, after the above. */
 enum lk_code cli_report_manifest(struct cli_report_input *input, const char *path);
+/* A new store of the study, what its runs made, and the scores. */
+enum lk_code cli_report_store(struct lk_audit *audit, const struct cli_report_arguments *arguments,
+                              const struct lk_study *study, const struct cli_report_input *input);
 void cli_report_input_free(struct cli_report_input *input);

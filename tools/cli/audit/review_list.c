@@ -7,6 +7,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
+#include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/audit/report_input.h"
 #include "tools/cli/audit/review.h"
@@ -58,6 +59,7 @@ static const struct lk_decision *decision_of(const struct list *list, const stru
 }
 
 static enum lk_code read_decisions(struct list *list, const char *path) {
+    list->review.data = &list->in.data;
     if (path) {
         LK_TRY(lk_review_file(&list->review, path));
         cli_print_rejects(path, &list->review.rejects);
@@ -152,9 +154,11 @@ static enum lk_code print_json(const struct list *list) {
 
 enum lk_code cli_review_list(const struct cli_arguments *a) {
     struct list list = {.n = 0};
-    if (!a->report.scores && !a->report.primary && !a->report.secondary)
-        return lk_fail(LK_E_USAGE, "review list: expected --primary and --secondary, or --scores");
-    enum lk_code rc = cli_report_input(&list.in, &a->report, NULL);
+    struct lk_study *study;
+    if (!a->report.scores && !a->report.primary && !a->report.secondary && !a->report.runs.n)
+        return lk_fail(LK_E_USAGE, "review list: expected --from, --primary and --secondary, or --scores");
+    enum lk_code rc = cli_known_study(&study, &a->report);
+    if (!rc) rc = cli_report_input(&list.in, &a->report, study);
     if (!rc) rc = collect(&list);
     if (!rc) rc = read_decisions(&list, a->review.file);
     if (!rc) {
@@ -168,5 +172,6 @@ enum lk_code cli_review_list(const struct cli_arguments *a) {
     lk_free(list.standing);
     lk_review_free(&list.review);
     cli_report_input_free(&list.in);
+    lk_study_close(study);
     return rc;
 }

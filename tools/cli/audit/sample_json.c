@@ -4,51 +4,37 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "eval/scores/dataset.h"
-#include "eval/study/prompts.h"
+#include "engine/base/alloc.h"
 
-static const enum lk_factor factors[] = {LK_FACTOR_RACE,      LK_FACTOR_GENDER, LK_FACTOR_AGE,
-                                         LK_FACTOR_AGE_GROUP, LK_FACTOR_MODEL,  LK_FACTOR_CATEGORY};
-enum { N_COUNTED = sizeof factors / sizeof *factors };
-
-/* The item's level of each factor, -1 for one that it has not. */
-static void levels_of(const struct lk_item *item, int out[N_COUNTED]) {
-    bool edit = item->prompt < LK_N_EDIT_PROMPTS;
-    const int levels[N_COUNTED] = {
-        item->race, item->gender, item->age, lk_age_group(item->age), item->model, edit ? item->prompt / 10 : -1};
-    memcpy(out, levels, sizeof levels);
+bool cli_is_short(const struct cli_pool *pool, const struct lk_stratum *stratum, int each) {
+    return stratum->n < (size_t)each && (stratum->size || !pool->study);
 }
 
-struct counts {
-    int of[N_COUNTED][8];
-    int prompt[LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS];
-};
-
-static enum lk_code count(const struct cli_sample_record *record, struct counts *c) {
-    memset(c, 0, sizeof *c);
+/* Of prompts those alone that came. */
+static bool add_column(cJSON *counts, const struct cli_sample_record *record, int column, int *n) {
+    const struct lk_sample_column *c = &record->pool->columns[column];
+    const bool all = strcmp(c->name, "prompt") != 0;
+    cJSON *levels = cJSON_AddObjectToObject(counts, c->name);
+    memset(n, 0, (size_t)c->n * sizeof *n);
     for (size_t i = 0; i < record->n; i++) {
-        struct lk_item item;
-        int levels[N_COUNTED];
-        LK_TRY(lk_dataset_id_parts(record->items[i].item_id, strlen(record->items[i].item_id), &item));
-        levels_of(&item, levels);
-        for (int f = 0; f < N_COUNTED; f++)
-            if (levels[f] >= 0) c->of[f][levels[f]]++;
-        c->prompt[item.prompt]++;
+        const int level = record->items[i].item->level[column];
+        if (level >= 0) n[level]++;
     }
-    return LK_OK;
+    for (int level = 0; level < c->n && levels; level++)
+        if ((all || n[level]) && !cJSON_AddNumberToObject(levels, c->keys[level], n[level])) return false;
+    return levels != NULL;
 }
 
-static bool add_counts(cJSON *root, const struct counts *c) {
+static bool add_counts(cJSON *root, const struct cli_sample_record *record) {
     cJSON *counts = cJSON_AddObjectToObject(root, "counts");
-    for (int f = 0; f < N_COUNTED && counts; f++) {
-        cJSON *levels = cJSON_AddObjectToObject(counts, lk_factor_name(factors[f]));
-        for (int level = 0; level < lk_factor_levels(factors[f]); level++)
-            if (!cJSON_AddNumberToObject(levels, lk_factor_key(factors[f], level), c->of[f][level])) return false;
-    }
-    cJSON *prompts = cJSON_AddObjectToObject(counts, "prompt");
-    for (int p = 0; p < LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS && prompts; p++)
-        if (c->prompt[p] && !cJSON_AddNumberToObject(prompts, lk_prompt_id(p), c->prompt[p])) return false;
-    return prompts != NULL;
+    size_t most = 1;
+    for (int k = 0; k < record->pool->n_columns; k++)
+        if ((size_t)record->pool->columns[k].n > most) most = (size_t)record->pool->columns[k].n;
+    int *n = lk_malloc(most * sizeof *n);
+    bool ok = counts && n;
+    for (int k = 0; k < record->pool->n_columns && ok; k++) ok = add_column(counts, record, k, n);
+    lk_free(n);
+    return ok;
 }
 
 static cJSON *append_object(cJSON *array) {
@@ -66,7 +52,7 @@ static bool add_items(cJSON *root, const struct cli_sample_record *record) {
         char pair[16];
         snprintf(pair, sizeof pair, "P%03d", drawn->pair);
         if (!item || (drawn->pair && !cJSON_AddStringToObject(item, "pair_id", pair)) ||
-            !cJSON_AddStringToObject(item, "item_id", drawn->item_id) ||
+            !cJSON_AddStringToObject(item, "item_id", drawn->item->id) ||
             !cJSON_AddStringToObject(item, "stratum", drawn->stratum))
             return false;
     }
@@ -75,27 +61,27 @@ static bool add_items(cJSON *root, const struct cli_sample_record *record) {
 
 static bool add_short(cJSON *root, const struct cli_sample_record *record) {
     cJSON *list = cJSON_AddArrayToObject(root, "short_strata");
-    for (size_t i = 0; i < record->n_short && list; i++) {
+    for (int i = 0; record->sample && i < record->sample->n_strata && list; i++) {
+        const struct lk_stratum *stratum = &record->sample->strata[i];
+        if (!cli_is_short(record->pool, stratum, record->each)) continue;
         cJSON *object = append_object(list);
-        if (!object || !cJSON_AddStringToObject(object, "stratum", record->short_strata[i].stratum) ||
-            !cJSON_AddNumberToObject(object, "n", (double)record->short_strata[i].n) ||
-            !cJSON_AddNumberToObject(object, "wanted", (double)record->short_strata[i].wanted))
+        if (!object || !cJSON_AddStringToObject(object, "stratum", stratum->name) ||
+            !cJSON_AddNumberToObject(object, "n", (double)stratum->n) ||
+            !cJSON_AddNumberToObject(object, "wanted", record->each))
             return false;
     }
     return list != NULL;
 }
 
 enum lk_code cli_sample_json(const struct cli_sample_record *record) {
-    struct counts counts;
     char seed[32]; /* a double does not hold every seed */
-    LK_TRY(count(record, &counts));
     snprintf(seed, sizeof seed, "%lld", record->seed);
     cJSON *root = cJSON_CreateObject();
     bool ok = root && cJSON_AddStringToObject(root, "design", record->design) &&
               cJSON_AddStringToObject(root, "sampler", record->sampler) && cJSON_AddRawToObject(root, "seed", seed) &&
-              cJSON_AddStringToObject(root, "input_sha256", record->input_sha256) &&
-              cJSON_AddNumberToObject(root, "n_input", (double)record->n_input) &&
-              cJSON_AddNumberToObject(root, "n", (double)record->n) && add_counts(root, &counts) &&
+              cJSON_AddStringToObject(root, "input_sha256", record->pool->sha256) &&
+              cJSON_AddNumberToObject(root, "n_input", (double)record->pool->n) &&
+              cJSON_AddNumberToObject(root, "n", (double)record->n) && add_counts(root, record) &&
               add_short(root, record) && add_items(root, record);
     char *text = ok ? cJSON_Print(root) : NULL;
     cJSON_Delete(root);

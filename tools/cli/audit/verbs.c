@@ -4,6 +4,13 @@
 #include "tools/cli/cli.h"
 
 #define MACHINE "device dtype threads vram host-ram"
+/* What a run says to verbs that read files about its outputs. */
+#define ITEMS_OF_RUN                                                                                                   \
+    "from", "RUN", "a folder that `study run` filled, whose outputs these are: needed where the study is your own"
+#define JUDGES_OF_RUN                                                                                                  \
+    "from", "RUN",                                                                                                     \
+        "a folder that `study run` filled, whose outputs these are; without scores of yours those in RUN/judges are "  \
+        "read"
 
 const struct cli_verb cli_feature_verbs[] = {
     {.name = "prompt",
@@ -121,17 +128,19 @@ const struct cli_verb cli_judge_verbs[] = {
     {.name = "import",
      .summary = "read a judge's answers strictly and print them as JSON lines",
      .operands = "FILE",
-     .options = "pairs judge-prompt pairwise rejects",
+     .options = "pairs from judge-prompt pairwise rejects",
      .text = "Names the answers that are refused; the others carry the prompt's SHA-256. Exit code 6 if some could not "
              "be read, 3 if none.",
+     .says = (const char *const[]){ITEMS_OF_RUN, NULL},
      .run = cli_judge_import},
     {.name = "agreement",
      .summary = "compare two judges axis by axis, or a judge with itself",
-     .options = "primary secondary scores review check json",
+     .options = "from primary secondary scores review check json",
      .examples = (const char *const[]){"Do two judges agree?",
                                        "likeness judge agreement --primary a.jsonl --secondary b.jsonl", NULL},
-     .says = (const char *const[]){"check", NULL, "--secondary is a `judge run` of the same judge with this --check",
-                                   "review", NULL, "reviewers' decisions, one a line", "scores", NULL,
+     .says = (const char *const[]){JUDGES_OF_RUN, "check", NULL,
+                                   "--secondary is a `judge run` of the same judge with this --check", "review", NULL,
+                                   "reviewers' decisions, one a line", "scores", NULL,
                                    "the long score table: item_id, kind, who, axis, score", NULL},
      .run = cli_judge_agreement},
     {0}};
@@ -139,48 +148,48 @@ const struct cli_verb cli_judge_verbs[] = {
 const struct cli_verb cli_review_verbs[] = {
     {.name = "list",
      .summary = "print every score on which the judges disagree, with columns to fill in",
-     .options = "primary secondary scores secondary-only rounding review json",
+     .options = "from primary secondary scores secondary-only rounding review json",
      .text = "CSV, the largest difference first: scores more than one level apart, and roles in which the judges name "
              "different people.",
      .examples =
          (const char *const[]){"What the judges do not agree about",
                                "likeness review list --primary a.jsonl --secondary b.jsonl > flagged.csv", NULL},
-     .says = (const char *const[]){"review", NULL, "decisions that there are already", "scores", NULL,
+     .says = (const char *const[]){JUDGES_OF_RUN, "review", NULL, "decisions that there are already", "scores", NULL,
                                    "the long score table: item_id, kind, who, axis, score", NULL},
      .run = cli_review_list},
     {.name = "set",
      .summary = "add one decision to a review file",
      .operands = "ITEM AXIS SCORE",
-     .options = "review! by! note time",
+     .options = "review! by! from note time",
      .text = "SCORE is 1 to 5, of the axis role male, female or unclear; none withdraws what was decided. The file "
              "only grows, and the last decision counts.",
      .examples = (const char *const[]){"One decision",
                                        "likeness review set flux_20s_male_black_O-01 race_drift 2 --review "
                                        "decisions.jsonl --by A.B. --note \"light only\"",
                                        NULL},
-     .says =
-         (const char *const[]){"by", "NAME", "who decides", "review", NULL, "the file of decisions, one a line", NULL},
+     .says = (const char *const[]){"by", "NAME", "who decides", ITEMS_OF_RUN, "review", NULL,
+                                   "the file of decisions, one a line", NULL},
      .run = cli_review_set},
     {.name = "import",
      .summary = "add the decisions of a filled table or of another review file",
      .operands = "FILE",
-     .options = "review! by time rejects",
+     .options = "review! by from time rejects",
      .examples = (const char *const[]){"A table that somebody filled in",
                                        "likeness review import flagged.csv --review decisions.jsonl --by A.B.", NULL},
-     .says = (const char *const[]){"by", "NAME", "who decides, where the file does not say it", "review", NULL,
-                                   "the file of decisions, one a line", NULL},
+     .says = (const char *const[]){"by", "NAME", "who decides, where the file does not say it", ITEMS_OF_RUN, "review",
+                                   NULL, "the file of decisions, one a line", NULL},
      .run = cli_review_import},
     {0}};
 
 const struct cli_verb cli_ratings_verbs[] = {
     {.name = "evaluations",
      .summary = "print raters' answers, a JSON line each, in the study's own form",
-     .options = "ratings! gold gold-tolerance salt comments rejects",
+     .options = "ratings! from gold gold-tolerance salt comments rejects",
      .examples = (const char *const[]){"Tables of several platforms in one form, without the platform's ids",
                                        "likeness ratings evaluations --ratings old.csv --ratings new.jsonl --salt "
                                        "\"$SALT\" > evaluations.jsonl",
                                        NULL},
-     .says = (const char *const[]){"ratings", NULL,
+     .says = (const char *const[]){ITEMS_OF_RUN, "ratings", NULL,
                                    "raters' answers: CSV, JSON lines or a JSON array; give it again for more", NULL},
      .run = cli_ratings},
     {.name = "participants",
@@ -191,6 +200,40 @@ const struct cli_verb cli_ratings_verbs[] = {
                                        "participants.jsonl",
                                        NULL},
      .run = cli_ratings},
+    {0}};
+
+const struct cli_verb cli_sample_verbs[] = {
+    {.name = "",
+     .summary = "draw the outputs that raters will see",
+     .operands = "DESIGN",
+     .options = "from by each scores sampler study-seed json",
+     .text =
+         "DESIGN is strata: so many outputs of each combination of the study's attributes and models; or all: every "
+         "one. Of the portrait study, with --from or as the documents ask for it, also strata126: four outputs of "
+         "each race, gender, age group and model; strata42: eight of each race, gender and age group; pairs500: the "
+         "balanced design of 500 pairs over 84 sources, 20 prompts and three models; without --from all are the "
+         "100 pictures of experiment 3. One seed gives one sample on every machine. CSV on stdout, which `survey "
+         "new --sample` reads.",
+     .examples =
+         (const char *const[]){
+             "Four outputs of each attribute and model of a run, for raters",
+             "likeness sample strata --from run > drawn.csv", "Ten of each model and category",
+             "likeness sample strata --from run --by model,category --each 10 > drawn.csv", "The 500 pairs for raters",
+             "likeness sample pairs500 > pairs500.csv", "504 outputs that have scores, with the count of every factor",
+             "likeness sample strata126 --scores scores.csv --json > sample.json",
+             "What an earlier study drew with pandas", "likeness sample strata126 --sampler pandas", NULL},
+     .says =
+         (const char *const[]){"from", "RUN",
+                               "a folder that `study run` filled: what it made is drawn from. Without it: what the "
+                               "documents ask for",
+                               "by", "FACTOR,...",
+                               "strata: what they differ in, of the study's attributes, model, category and prompt "
+                               "[all attributes, and model]",
+                               "scores", NULL,
+                               "the long score table: item_id, kind, who, axis, score; what has no judge's score is "
+                               "not drawn",
+                               NULL},
+     .run = cli_sample},
     {0}};
 
 const struct cli_verb cli_report_verbs[] = {

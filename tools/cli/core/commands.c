@@ -95,14 +95,6 @@ static const char *const completions_examples[] = {
 static const char *const help_examples[] = {"About a command", "likeness help edit", "The manual page",
                                             "likeness help --man | man -l -", NULL};
 
-static const char *const sample_examples[] = {"The 500 pairs for raters",
-                                              "likeness sample pairs500 > pairs500.csv",
-                                              "504 outputs that have scores, with the count of every factor",
-                                              "likeness sample strata126 --scores scores.csv --json > sample.json",
-                                              "What an earlier study drew with pandas",
-                                              "likeness sample strata126 --sampler pandas",
-                                              NULL};
-
 const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
     [CLI_EDIT] = {.name = "edit",
                   .summary = "edit a picture by an instruction",
@@ -272,18 +264,7 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
             .verbs = cli_report_verbs,
             .parallel = true,
         },
-    [CLI_SAMPLE] =
-        {.name = "sample",
-         .summary = "draw the outputs that raters will see",
-         .positional = "DESIGN",
-         .positional_required = true,
-         .usage = "strata126|strata42|pairs500|all [options]",
-         .text = "strata126: four outputs of each race, gender, age group and model; strata42: eight of each race, "
-                 "gender and age group; pairs500: the balanced design of 500 pairs over 84 sources, 20 prompts and "
-                 "three models; all: the 100 pictures of experiment 3, where nothing is drawn. One seed gives one "
-                 "sample on every machine. CSV on stdout.",
-         .examples = sample_examples,
-         .run = cli_sample},
+    [CLI_SAMPLE] = {.name = "sample", .summary = "draw the outputs that raters will see", .verbs = cli_sample_verbs},
     [CLI_SERVE] =
         {
             .name = "serve",

@@ -120,6 +120,7 @@ struct cli_arguments {
         bool seed_field, fetch_urls;
     } t2i;
     struct cli_study_arguments {
+        const char *container, *claim;                       /* of k8s; NULL: not given */
         const char *devices, *shard, *sample, *ids, *prefer; /* NULL: not given */
         const char *allow;                                   /* NULL: not given */
         const char *template, *show;
@@ -138,6 +139,7 @@ struct cli_arguments {
         bool preview, comments;
     } survey;
     const char *sampler;
+    int64_t each; /* of sample; 0: not given */
     bool all_budgets, greedy, quiet, verbose, json, man, large, follow_links, allow_other, allow_steps;
 };
 

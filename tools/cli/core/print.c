@@ -1,8 +1,16 @@
 #include "tools/cli/core/print.h"
 
 #include "engine/base/log.h"
+#include "eval/document/table.h"
 
 void cli_print_text(FILE *out, const char *text) { lk_log_text(out, text, false); }
+
+enum lk_code cli_print_table(const struct lk_table *table, bool json) {
+    struct lk_text text = {0};
+    (json ? lk_table_json : lk_table_markdown)(table, &text);
+    if (!text.rc) fwrite(text.bytes, 1, text.n, stdout);
+    return lk_text_free(&text);
+}
 
 const char *cli_bytes(uint64_t bytes, char out[32]) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

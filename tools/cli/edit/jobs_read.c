@@ -20,24 +20,27 @@ static void check_run(struct lk_config *c, const struct cli_job *job, const stru
     }
 }
 
-static void copy_text(struct lk_config *c, const char *key, const char *text, const char **out) {
-    if (text && !(*out = lk_strdup(text))) lk_config_problem(c, key, LK_E_NOMEM, "out of memory");
+/* file: that names the path; "" for the command line. */
+static void copy_path(struct lk_config *c, const char *key, const char *file, const char *path, const char **out) {
+    if (path && !(*out = lk_path_beside(file, path))) lk_config_problem(c, key, LK_E_NOMEM, "out of memory");
 }
 
-static void read_files(struct lk_config *c, struct cli_job *job, const struct cli_job *given, bool with_output) {
+static void read_files(struct lk_config *c, const char *file, struct cli_job *job, const struct cli_job *given,
+                       bool with_output) {
     const char *images[LK_MAX_REFERENCES], *output = NULL;
+    const bool own = lk_config_has(c, "images");
     size_t n = 0;
-    if (lk_config_has(c, "images"))
+    if (own)
         lk_config_strings(c, "images", images, LK_MAX_REFERENCES, &n);
     else
         for (; n < (size_t)given->n_images; n++) images[n] = given->images[n];
     for (job->n_images = 0; job->n_images < (int)n; job->n_images++)
-        copy_text(c, "images", images[job->n_images], &job->images[job->n_images]);
+        copy_path(c, "images", own ? file : "", images[job->n_images], &job->images[job->n_images]);
     if (with_output)
         lk_config_string(c, "output", &output);
     else
         lk_config_ignore(c, "output");
-    copy_text(c, "output", output, &job->output);
+    copy_path(c, "output", file, output, &job->output);
 }
 
 static enum lk_code read_line(const struct cli_jobs *jobs, struct cli_job *job, const char *line, size_t n,
@@ -48,11 +51,12 @@ static enum lk_code read_line(const struct cli_jobs *jobs, struct cli_job *job, 
     LK_TRY(lk_config_parse(&c, line, n, name));
     job->job = given->job;
     job->job.owned = 0;
+    job->job.beside = jobs->file;
     lk_job_read(&job->job, c, line, false);
     check_run(c, job, given);
     if (!job->job.request.prompt)
         lk_config_problem(c, "prompt", LK_E_CONFIG_KEY, "missing, here and on the command line");
-    read_files(c, job, given, !jobs->embeds);
+    read_files(c, jobs->file, job, given, !jobs->embeds);
     return lk_config_close(c);
 }
 

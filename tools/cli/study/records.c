@@ -1,4 +1,4 @@
-/* What is on record of a run: how far it is, whether its pictures are still those; the batch script of its shards. */
+/* What is on record of a run: how far it is, whether its pictures are still those. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -205,48 +205,4 @@ enum lk_code study_verify(const struct cli_arguments *a) {
     return lk_fail(LK_E_CHECKSUM, "%s: %lld of %lld pictures are gone or changed, named above; %s", v.folder,
                    (long long)v.n_bad, (long long)v.n,
                    v.requeue ? "the next run makes them again" : "--requeue has the next run make them");
-}
-
-/* One word for a shell. */
-static void add_word(struct lk_text *out, const char *word) {
-    lk_text_add(out, "'");
-    for (; *word; word++) lk_text_add(out, *word == '\'' ? "'\\''" : "%c", *word);
-    lk_text_add(out, "'");
-}
-
-enum lk_code study_slurm(const struct cli_arguments *a, struct lk_study *study) {
-    struct lk_text words = {0};
-    int64_t n = a->study.tasks ? a->study.tasks : 4;
-    const char *devices = a->study.devices ? a->study.devices : "cuda";
-    int n_gpus = 0;
-    if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness study slurm STUDY.json -o DIR");
-    for (const char *at = devices; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
-        n_gpus += *at != 'c' || at[1] == 'u';
-    add_word(&words, a->more[0]);
-    lk_text_add(&words, " -o ");
-    add_word(&words, a->output);
-    if (words.rc) return words.rc;
-    printf(
-        "#!/bin/bash\n"
-        "# %s: a job array of %lld tasks, each a part of the jobs with a journal of its own. Two minutes before its\n"
-        "# time is up a task finishes its step and is queued again; so it is when its node goes away.\n"
-        "#SBATCH --job-name=likeness\n"
-        "#SBATCH --array=1-%lld\n"
-        "#SBATCH --requeue\n"
-        "#SBATCH --open-mode=append\n"
-        "#SBATCH --signal=USR1@120\n",
-        lk_study_name(study), (long long)n, (long long)n);
-    if (n_gpus) printf("#SBATCH --gres=gpu:%d\n", n_gpus);
-    printf("srun --kill-on-bad-exit=0 likeness study run %s --shard \"$SLURM_ARRAY_TASK_ID/%lld\" --devices %s\n"
-           "code=$?\n"
-           "# 143: stopped by a signal, to go on later. 7: the disk, which may have room again.\n"
-           "if [ $code -eq 143 ]; then\n"
-           "    scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
-           "    exit 0\n"
-           "fi\n"
-           "exit $code\n"
-           "# When all tasks have ended: likeness study merge %s\n",
-           words.bytes, (long long)n, devices, words.bytes);
-    lk_text_free(&words);
-    return LK_OK;
 }

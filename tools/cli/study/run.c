@@ -356,8 +356,11 @@ static enum lk_code check_some(const struct study_list *list) {
         LK_TRY(lk_study_job(list->study, (size_t)list->indexes[i], list->job));
         if (!list->job->problem) return LK_OK;
     }
-    return lk_fail(LK_E_INPUT, "%s: no job can be made: %s: %s; 'likeness study check' names all that is missing",
-                   lk_study_name(list->study), list->job->name, list->job->problem);
+    size_t n;
+    const char *lacking = lk_study_lacking(list->study, &n);
+    return lk_fail(LK_E_INPUT, "%s: no job can be made: %s: %s%s%.*s; 'likeness study check' names all that is missing",
+                   lk_study_name(list->study), list->job->name, list->job->problem, n ? "; " : "",
+                   (int)strcspn(lacking, "\n"), lacking);
 }
 
 /* What a run goes on without; of two sources of a cell it takes the first. */

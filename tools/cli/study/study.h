@@ -13,6 +13,7 @@ enum lk_code study_run(const struct cli_arguments *a, struct lk_study *study);
 enum lk_code study_rerun(const struct cli_arguments *a, struct lk_study *study);
 enum lk_code study_merge(const struct cli_arguments *a, struct lk_study *study);
 enum lk_code study_slurm(const struct cli_arguments *a, struct lk_study *study);
+enum lk_code study_k8s(const struct cli_arguments *a, struct lk_study *study);
 /* Of a run's folder. */
 enum lk_code study_status(const struct cli_arguments *a);
 enum lk_code study_prune(const struct cli_arguments *a);

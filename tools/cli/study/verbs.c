@@ -164,4 +164,18 @@ const struct cli_verb cli_study_verbs[] = {
      .says = (const char *const[]){RUN_FOLDER, "devices", NULL, "the devices of each task [default: the study's]",
                                    "tasks", NULL, "tasks of the job array", NULL},
      .with_study = study_slurm},
+    {.name = "k8s",
+     .summary = "print the manifest of a Kubernetes Job that runs a study",
+     .operands = "STUDY.json",
+     .options = "output! container! claim tasks devices",
+     .text =
+         "An indexed Job (Kubernetes 1.29 or later). The claim is mounted at /work, where each task starts: STUDY.json "
+         "and DIR are paths there.",
+     .examples = (const char *const[]){"Eight tasks, a GPU each",
+                                       "likeness study k8s study.json -o run --tasks 8 --container registry/likeness:1 "
+                                       "| kubectl apply -f -",
+                                       NULL},
+     .says = (const char *const[]){RUN_FOLDER, "devices", NULL, "the devices of each task [default: cuda]", "tasks",
+                                   NULL, "tasks of the Job", NULL},
+     .with_study = study_k8s},
     {0}};

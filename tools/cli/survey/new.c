@@ -9,6 +9,9 @@
 #include "engine/base/log.h"
 #include "engine/base/names.h"
 #include "eval/design/study.h"
+#include "eval/scores/dataset.h"
+#include "eval/scores/fields.h"
+#include "tools/cli/audit/known.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/draw.h"
 #include "tools/cli/study/runner.h"
@@ -34,34 +37,32 @@ struct survey_new {
     struct lk_text out;
 };
 
-static bool is_made(const struct survey_new *s, const struct lk_study_job *job) {
-    char *path = lk_format("%s/results/%s", s->run, job->output);
-    const bool made = path && !access(path, R_OK);
-    lk_free(path);
-    return made;
-}
-
-/* Pairs where the study has any that are made; else edits. */
-static enum lk_code collect(struct survey_new *s) {
-    const size_t n = lk_study_n_jobs(s->study);
-    for (size_t i = 0; i < n; i++) {
+/* Their names; and whether any is made that keeps the person. */
+static enum lk_code name_jobs(struct survey_new *s) {
+    for (size_t i = 0; i < lk_study_n_jobs(s->study); i++) {
         int32_t number;
         LK_TRY(lk_study_job(s->study, i, s->job));
         LK_TRY(lk_names_number(&s->names, s->job->name, strlen(s->job->name), &number));
-        if (!s->pairs && s->job->arm == LK_ARM_PRESERVED && is_made(s, s->job)) s->pairs = true;
+        if (!s->pairs && s->job->arm == LK_ARM_PRESERVED && cli_known_is_made(s->run, s->job)) s->pairs = true;
     }
-    for (size_t i = 0; i < n; i++) {
+    return LK_OK;
+}
+
+/* Pairs, or edits, that are made. */
+static enum lk_code collect(struct survey_new *s) {
+    s->n_items = 0;
+    for (size_t i = 0; i < s->names.n; i++) {
         struct item item = {i, i};
         LK_TRY(lk_study_job(s->study, i, s->job));
-        const bool wanted = s->pairs ? s->job->arm == LK_ARM_PRESERVED : s->job->kind == LK_EXP1;
-        if (!wanted || s->job->n_sources != 1 || !is_made(s, s->job)) continue;
+        const bool wanted = s->job->arm == (s->pairs ? LK_ARM_PRESERVED : LK_ARM_EDITED);
+        if (!wanted || s->job->n_sources != 1 || !cli_known_is_made(s->run, s->job)) continue;
         if (s->pairs) {
             const char *baseline = s->job->baseline;
             const int32_t other = lk_names_find(&s->names, baseline, strlen(baseline));
             if (other < 0) continue;
             item.baseline = (size_t)other;
             LK_TRY(lk_study_job(s->study, item.baseline, s->other));
-            if (!is_made(s, s->other)) continue;
+            if (!cli_known_is_made(s->run, s->other)) continue;
         }
         LK_TRY(lk_grow(&s->items, &s->capacity, s->n_items + 1, sizeof *s->items));
         s->items[s->n_items++] = item;
@@ -70,16 +71,84 @@ static enum lk_code collect(struct survey_new *s) {
     return lk_fail(LK_E_INPUT, "%s: expected edits that are made, got none", s->run);
 }
 
-static enum lk_code draw(struct survey_new *s) {
-    const char *sample = s->arguments->study.sample;
-    int32_t *chosen;
+static enum lk_code draw_some(struct survey_new *s, const char *sample, bool *chosen) {
+    int32_t *list;
     size_t n;
-    if (!sample) return LK_OK;
-    LK_TRY(cli_draw(sample, s->n_items, "survey", &chosen, &n));
-    for (size_t i = 0; i < n; i++) s->items[i] = s->items[chosen[i]];
-    s->n_items = n;
-    lk_free(chosen);
+    LK_TRY(cli_draw(sample, s->n_items, "survey", &list, &n));
+    for (size_t i = 0; i < n; i++) chosen[list[i]] = true;
+    lk_free(list);
     return LK_OK;
+}
+
+/* The baseline's job that an id names, with or without its arm; -1: none. */
+static int32_t baseline_of(const struct survey_new *s, const char *id) {
+    char name[LK_STUDY_NAME_BYTES];
+    const size_t n = strcspn(id, ".");
+    const int32_t job = lk_names_find(&s->names, id, n);
+    const int length = snprintf(name, sizeof name, "%.*s.edited", (int)(n < sizeof name ? n : 0), id);
+    return job >= 0 ? job : lk_names_find(&s->names, name, (size_t)length);
+}
+
+/* What `likeness sample` drew. of_job [n_jobs]: the item of a baseline's job, -1. */
+static enum lk_code choose(struct survey_new *s, struct lk_records *records, const char *path, const int32_t *of_job,
+                           bool *chosen) {
+    for (bool more = true;;) {
+        LK_TRY(lk_records_next_strict(records, &more));
+        if (!more) return LK_OK;
+        const struct lk_field *id = lk_fields_find(&records->fields, "item_id");
+        const int32_t job = id ? baseline_of(s, id->text) : -1;
+        if (job < 0 || of_job[job] < 0)
+            return lk_field_wrong(path, records->line, "item_id",
+                                  s->pairs ? "an output whose pair is made" : "an edit that is made", id);
+        chosen[of_job[job]] = true;
+    }
+}
+
+static enum lk_code choose_listed(struct survey_new *s, const char *path, bool *chosen) {
+    const size_t n_jobs = lk_study_n_jobs(s->study);
+    struct lk_records records;
+    int32_t *of_job = lk_malloc((n_jobs + 1) * sizeof *of_job);
+    char *text = NULL;
+    size_t n;
+    enum lk_code rc =
+        of_job ? lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n) : lk_fail(LK_E_NOMEM, "survey new: out of memory");
+    for (size_t i = 0; i < n_jobs && !rc; i++) of_job[i] = -1;
+    for (size_t i = 0; i < s->n_items && !rc; i++) of_job[s->items[i].baseline] = (int32_t)i;
+    if (!rc && !(rc = lk_records_open(&records, text, n, path))) {
+        rc = choose(s, &records, path, of_job, chosen);
+        lk_records_close(&records);
+    }
+    lk_free(text);
+    lk_free(of_job);
+    return rc;
+}
+
+/* Items that --sample leaves: a share, a number, or what a file of `likeness sample` lists. */
+static enum lk_code draw(struct survey_new *s, bool is_file) {
+    bool *chosen = lk_calloc(s->n_items + 1, sizeof *chosen);
+    enum lk_code rc = !chosen   ? lk_fail(LK_E_NOMEM, "survey new: out of memory")
+                      : is_file ? choose_listed(s, s->arguments->study.sample, chosen)
+                                : draw_some(s, s->arguments->study.sample, chosen);
+    size_t n = 0;
+    for (size_t i = 0; i < s->n_items && !rc; i++)
+        if (chosen[i]) s->items[n++] = s->items[i];
+    if (!rc) s->n_items = n;
+    lk_free(chosen);
+    return rc;
+}
+
+/* Pairs where the study has any that are made, and all that a file lists are of one; else edits. */
+static enum lk_code choose_items(struct survey_new *s) {
+    const char *sample = s->arguments->study.sample;
+    const bool is_file = sample && sample[strspn(sample, "0123456789.%")];
+    LK_TRY(name_jobs(s));
+    LK_TRY(collect(s));
+    if (!sample) return LK_OK;
+    const enum lk_code rc = draw(s, is_file);
+    if (rc != LK_E_INPUT || !is_file || !s->pairs) return rc;
+    s->pairs = false;
+    LK_TRY(collect(s));
+    return draw(s, true);
 }
 
 /* A survey shows pictures of its own folder alone: each is copied there, once. */
@@ -169,8 +238,7 @@ static enum lk_code make(struct survey_new *s) {
     enum lk_code rc = path && s->folder && s->job && s->other ? lk_study_open(&s->study, path)
                                                               : lk_fail(LK_E_NOMEM, "survey new: out of memory");
     lk_free(path);
-    if (!rc) rc = collect(s);
-    if (!rc) rc = draw(s);
+    if (!rc) rc = choose_items(s);
     return rc ? rc : write_survey(s);
 }
 

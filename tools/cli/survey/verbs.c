@@ -79,8 +79,10 @@ const struct cli_verb cli_survey_verbs[] = {
                                        "survey/survey.json && likeness serve survey survey/survey.json",
                                        NULL},
      .says = (const char *const[]){"from", "RUN", "a folder that `study run` filled", "output", "SURVEY.json",
-                                   "the survey's file", "sample", NULL,
-                                   "how many raters see, the same ones each time [default: all]", NULL},
+                                   "the survey's file", "sample", "SHARE|N|FILE",
+                                   "what raters see [all]: so many, the same ones each time, or what `likeness "
+                                   "sample --from RUN` drew into the file: pairs if each of it has one",
+                                   NULL},
      .run = survey_new},
     {.name = "gold",
      .summary = "build items whose answers are known",

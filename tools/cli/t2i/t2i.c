@@ -291,10 +291,7 @@ enum lk_code cli_t2i_log(const struct cli_arguments *arguments, struct lk_t2i_im
 }
 
 char *cli_t2i_path(const struct cli_arguments *arguments, const struct lk_t2i_images *images, size_t i) {
-    const char *log = arguments->t2i.log, *path = images->logged.list[i], *end = strrchr(log, '/');
-    char *whole = lk_format("%.*s%s", *path == '/' || !end ? 0 : (int)(end - log) + 1, log, path);
-    if (!whole) lk_fail(LK_E_NOMEM, "t2i: out of memory");
-    return whole;
+    return lk_path_beside(arguments->t2i.log, images->logged.list[i]);
 }
 
 void cli_t2i_key(const struct lk_t2i_logged *line, struct lk_text *out) {

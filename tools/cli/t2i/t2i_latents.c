@@ -50,7 +50,8 @@ static void features(const struct final *f, const struct lk_image *image, struct
     lk_text_add(out, "\r\n");
 }
 
-/* Group of each line of the log: what --labels, or else the log, has in the column --by. */
+/* Group of each line of the log: what --labels, or else the log, has in the column --by. log NULL: the file is checked
+ * alone. */
 static enum lk_code read_groups(const struct cli_arguments *a, const struct lk_t2i_images *log, const char **groups,
                                 struct lk_store *store) {
     const char *file = a->t2i.labels.n ? a->t2i.labels.values[0] : a->t2i.log;
@@ -66,7 +67,7 @@ static enum lk_code read_groups(const struct cli_arguments *a, const struct lk_t
         for (bool more = true; !rc && more;) {
             rc = lk_csv_next(&csv, &more);
             const char *name = !rc && more ? lk_csv_cell(&csv, path) : "";
-            const int32_t at = lk_names_find(&log->logged, name, strlen(name));
+            const int32_t at = log ? lk_names_find(&log->logged, name, strlen(name)) : -1;
             if (at >= 0 && !(groups[at] = lk_store_text(store, lk_csv_cell(&csv, by)))) rc = out_of_memory();
         }
         lk_csv_close(&csv);
@@ -106,6 +107,7 @@ enum lk_code cli_t2i_features(const struct cli_arguments *a, const char *name) {
     struct lk_store store = {0};
     struct lk_text text = {0};
     const char **groups = NULL;
+    LK_TRY(read_groups(a, NULL, NULL, NULL));
     enum lk_code rc = cli_replay_open(&r, a, NULL, NULL);
     if (!rc && !(groups = lk_calloc(r.log.logged.n, sizeof *groups))) rc = out_of_memory();
     if (!rc) rc = read_groups(a, &r.log, groups, &store);

@@ -1,0 +1,16 @@
+/* The outputs that a command knows: those of the study of --from, where their ids say nothing by themselves. */
+#pragma once
+
+#include "eval/design/study.h"
+#include "eval/scores/dataset.h"
+#include "tools/cli/core/options.h"
+
+/* The study of the first run of --from; NULL without one. */
+enum lk_code cli_known_study(struct lk_study **study, const struct cli_report_arguments *arguments);
+/* Its outputs, after which data knows no others. Nothing is added of NULL, nor of the documents' study, whose ids say
+ * all. */
+enum lk_code cli_known_items(struct lk_dataset *data, const struct lk_study *study);
+/* Whether the picture of the job lies in the folder of the run. */
+bool cli_known_is_made(const char *run, const struct lk_study_job *job);
+/* The study's outputs, and it is closed again. */
+enum lk_code cli_known_read(struct lk_dataset *data, const struct cli_report_arguments *arguments);

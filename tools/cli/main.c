@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/isa.h"
@@ -13,6 +14,13 @@
 #include "tools/cli/core/signals.h"
 #include "tools/cli/core/threads.h"
 #include "weights/checkpoint.h"
+
+/* Threads that wait sleep soon, unless the user says otherwise: one that spins on takes the processor from the one that
+ * it waits for where another program runs beside, and two threads are then slower than one. Set before libgomp reads
+ * its environment, which it does in a constructor of a later priority. */
+__attribute__((constructor(101))) static void let_threads_sleep(void) {
+    if (!getenv("OMP_WAIT_POLICY")) setenv("GOMP_SPINCOUNT", "300", 0);
+}
 
 static void tell_waiting(const char *text) { lk_log(LK_LOG_WARNING, "%s", text); }
 

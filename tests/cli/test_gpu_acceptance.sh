@@ -41,7 +41,9 @@ fi
 [ $? -eq 2 ] || fail "--build without a folder is no error of usage"
 
 # A machine with a GPU, where all is well.
-play bin/nvidia-smi </dev/null
+play bin/nvidia-smi <<'SCRIPT'
+case "$1" in --query-gpu*) printf '345, 70.12\n1980, 500.00\n1650, 699.50\n' ;; esac
+SCRIPT
 play bin/cmake <<'SCRIPT'
 echo "-- CUDA kernels: /usr/bin/nvcc"
 SCRIPT
@@ -79,6 +81,8 @@ has good '^\| device \| NVIDIA A100 \| sm_80, 80 GiB memory \|'
 has good '^\| build \| configure \| CUDA kernels: /usr/bin/nvcc \|'
 has good '^\| selftest \| --cases 200 \| 2 ops, worst NMSE 9.0e-13 f32, 1.0e-06 bf16 \|'
 has good '^\| tests \| .* \| 2 passed, 1 skipped \|'
+has good '^\| tests \| cuda/rivals \| skipped \|'
+has good '^\| bench \| clock, power \| 345 to 1980 MHz, up to 699 W \|'
 has good '^\| sanitizer \| racecheck \| ERROR SUMMARY: 0 errors \|'
 has good '^\| bench \| .* \| 3 cases left out, 2 cases \|'
 has good '^\| bench \| linear block, out 8x16x32 \| 100.00 us, 200.00 TF/s, 300.0 GB/s, 0.980 x cublaslt \|'

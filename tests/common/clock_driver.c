@@ -51,6 +51,10 @@ static lk_cu_result take_host(void *block) {
     if ((uintptr_t)block < NOWHERE) lk_free(block);
     return 0;
 }
+static lk_cu_result keep_pages(void *pages, size_t bytes, unsigned flags) {
+    return (void)pages, (void)bytes, (void)flags, 0;
+}
+static lk_cu_result leave_pages(void *pages) { return (void)pages, 0; }
 static lk_cu_result new_stream(lk_cu_stream *out, unsigned flags) {
     return (void)flags, *out = lk_calloc(1, sizeof **out), *out ? 0 : 2;
 }
@@ -101,6 +105,8 @@ const struct lk_cuda_driver *__wrap_lk_cuda(void) {
         .memory_info = tell_memory,
         .host_alloc = give_host,
         .host_free = take_host,
+        .host_register = keep_pages,
+        .host_unregister = leave_pages,
         .stream_create = new_stream,
         .event_create = new_event,
         .stream_destroy = end_stream,
@@ -132,8 +138,11 @@ void *__wrap_memcpy(void *to, const void *from, size_t n) {
     return to;
 }
 
-void __wrap_lk_cuda_host_copy(void *to, const void *from, size_t bytes);
-void __wrap_lk_cuda_host_copy(void *to, const void *from, size_t bytes) { __wrap_memcpy(to, from, bytes); }
+void __wrap_lk_cuda_host_copy(const struct lk_cuda_near *near, void *to, const void *from, size_t bytes);
+void __wrap_lk_cuda_host_copy(const struct lk_cuda_near *near, void *to, const void *from, size_t bytes) {
+    (void)near;
+    __wrap_memcpy(to, from, bytes);
+}
 
 /* As long as what the op has counted since the last launch. */
 enum lk_code __wrap_lk_cuda_launch(struct lk_device *dev, const char *module, const char *kernel,

@@ -11,29 +11,31 @@ static const struct simulated_gpu *gpu;
 struct run {
     enum lk_code rc;
     struct lk_result result;
-    uint64_t block, pinned, allocations; /* bytes of the device, most bytes of the host, calls for them */
+    uint64_t block, pinned; /* bytes of the device, most bytes of the host */
+    uint64_t calls[2];      /* for them */
 };
+static const char *const calls[2] = {"cuMemHostAlloc", "cuMemHostRegister_v2"};
 
-/* Half of the weights are resident, or none; the others have pinned copies if there is memory for them. Call `fail` for
- * it fails; 0: none. */
-static struct run edit(const struct tiny_job *job, bool half, uint64_t fail) {
+/* Half of the weights are resident, or none; the others have pinned copies if there is memory for them. Call `fail` of
+ * calls[which] fails; 0: none. */
+static struct run edit(const struct tiny_job *job, bool half, int which, uint64_t fail) {
     struct lk_device *dev;
     struct lk_plan plan;
     struct run r = {0};
     gpu->memory_peak(-1);
-    const uint64_t before = gpu->calls("cuMemHostAlloc");
-    if (fail) gpu->fail_at("cuMemHostAlloc", fail, 2, false);
+    for (int c = 0; c < 2; c++) r.calls[c] = gpu->calls(calls[c]);
+    if (fail) gpu->fail_at(calls[which], fail, 2, false);
     assert_ok(lk_device_cuda_create(0, &dev));
     assert_ok(lk_pipeline_plan(job->pipeline, dev, &job->request, &plan));
     dev->budget = (struct lk_budget){.bytes = (plan.least_bytes + plan.device_bytes) / 2 + plan.beside_bytes,
                                      .host_bytes = (uint64_t)1 << 30,
                                      .resident_bytes = half ? 0 : 1};
     r.rc = lk_pipeline_edit(job->pipeline, dev, &job->request, &r.result);
-    if (fail) assert_string_equal(gpu->failed_call(), "cuMemHostAlloc");
+    if (fail) assert_string_equal(gpu->failed_call(), calls[which]);
     gpu->fail_at(NULL, 0, 0, false);
     r.block = dev->arena_block_bytes;
     r.pinned = gpu->memory_peak(-1);
-    r.allocations = gpu->calls("cuMemHostAlloc") - before;
+    for (int c = 0; c < 2; c++) r.calls[c] = gpu->calls(calls[c]) - r.calls[c];
     lk_device_free(dev);
     return r;
 }
@@ -44,19 +46,23 @@ static void fewer_copies_then_readers(void **state) {
         const int i = k / 2, half = k % 2;
         struct tiny_job job;
         tiny_job_open(&job, &tiny_edits[i], LK_BF16, 0);
-        struct run good = edit(&job, half, 0);
+        struct run good = edit(&job, half, 0, 0);
         assert_ok(good.rc);
         const struct lk_image *image = &good.result.image;
         const int64_t live = lk_alloc_live();
-        for (uint64_t n = 2; n <= good.allocations; n++) { /* the first one is of the device itself */
-            struct run r = edit(&job, half, n);
-            assert_ok(r.rc);
-            assert_int_equal(r.block, good.block);
-            assert_true(r.pinned <= good.pinned);
-            assert_memory_equal(r.result.image.pixels, image->pixels, (size_t)image->width * (size_t)image->height * 3);
-            lk_result_free(&r.result);
-        }
-        printf("%-14s %llu calls for pinned memory\n", tiny_edits[i].name, (unsigned long long)good.allocations);
+        for (int c = 0; c < 2; c++)
+            for (uint64_t n = c ? 1 : 2; n <= good.calls[c]; n++) { /* the first allocation is of the device itself */
+                struct run r = edit(&job, half, c, n);
+                assert_ok(r.rc);
+                assert_int_equal(r.block, good.block);
+                assert_true(r.pinned <= good.pinned);
+                assert_memory_equal(r.result.image.pixels, image->pixels,
+                                    (size_t)image->width * (size_t)image->height * 3);
+                lk_result_free(&r.result);
+            }
+        assert_true(half || good.calls[1] > 0);
+        printf("%-14s %llu and %llu calls for pinned memory\n", tiny_edits[i].name, (unsigned long long)good.calls[0],
+               (unsigned long long)good.calls[1]);
         assert_int_equal(lk_alloc_live(), live);
         lk_result_free(&good.result);
         tiny_job_close(&job);

@@ -158,12 +158,14 @@ static void fail_call(const struct bench *b, uint64_t host_bytes, const char *na
 }
 
 /* How often each driver call was met at the start of an edit, of its stages, and at the end. */
-static const char *const names[] = {
-    "cuCtxSetCurrent",   "cuMemGetInfo_v2",   "cuMemAlloc_v2",      "cuMemFree_v2",        "cuMemHostAlloc",
-    "cuMemFreeHost",     "cuStreamCreate",    "cuEventCreate",      "cuEventRecord",       "cuStreamWaitEvent",
-    "cuMemcpyHtoD",      "cuMemcpyDtoH",      "cuLaunchHostFunc",   "cuEventQuery",        "cuLaunchKernel",
-    "cuMemset",          "cuEventDestroy_v2", "cuEventSynchronize", "cuStreamSynchronize", "cuModuleGetFunction",
-    "cuFuncSetAttribute"};
+static const char *const names[] = {"cuCtxSetCurrent",      "cuMemGetInfo_v2",     "cuMemAlloc_v2",
+                                    "cuMemFree_v2",         "cuMemHostAlloc",      "cuMemFreeHost",
+                                    "cuMemHostRegister_v2", "cuMemHostUnregister", "cuStreamCreate",
+                                    "cuEventCreate",        "cuEventRecord",       "cuStreamWaitEvent",
+                                    "cuMemcpyHtoD",         "cuMemcpyDtoH",        "cuLaunchHostFunc",
+                                    "cuEventQuery",         "cuLaunchKernel",      "cuMemset",
+                                    "cuEventDestroy_v2",    "cuEventSynchronize",  "cuStreamSynchronize",
+                                    "cuModuleGetFunction",  "cuFuncSetAttribute"};
 #define N_NAMES    ((int)(sizeof names / sizeof *names))
 #define MOST_TIMES 16
 struct calls {

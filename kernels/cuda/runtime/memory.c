@@ -54,23 +54,39 @@ void lk_cuda_near_read(const char *pci_id, struct lk_cuda_near *out) {
     if (out->n == CPU_COUNT(&allowed)) out->n = 0;
 }
 
+/* Keeps the thread near the device. False: it may run anywhere, and nothing is to be undone. */
+static bool go_near(const struct lk_cuda_near *near, cpu_set_t *before) {
+    return near->n && !sched_getaffinity(0, sizeof *before, before) &&
+           !sched_setaffinity(0, sizeof near->cpus, &near->cpus);
+}
+
+static void go_back(bool moved, const cpu_set_t *before) {
+    if (moved) sched_setaffinity(0, sizeof *before, before);
+}
+
 /* The driver takes pages where the thread that asks for them runs. */
 enum lk_code lk_cuda_host_alloc(const struct lk_cuda_near *near, size_t bytes, void **out) {
     cpu_set_t before;
-    const bool moves = near->n && !sched_getaffinity(0, sizeof before, &before) &&
-                       !sched_setaffinity(0, sizeof near->cpus, &near->cpus);
+    const bool moves = go_near(near, &before);
     enum lk_code rc = LK_CU(host_alloc, (out, bytes, 0), "pinned host memory, %zu bytes", bytes);
-    if (moves) sched_setaffinity(0, sizeof before, &before);
+    go_back(moves, &before);
     return rc;
 }
 
-void lk_cuda_host_copy(void *to, const void *from, size_t bytes) {
+void lk_cuda_host_copy(const struct lk_cuda_near *near, void *to, const void *from, size_t bytes) {
     const int most = omp_get_max_threads(), n_threads = most < COPY_THREADS ? most : COPY_THREADS;
     const size_t n = (bytes + COPY_BYTES - 1) / COPY_BYTES;
-#pragma omp parallel for schedule(dynamic) num_threads(n_threads) if (n > 1)
-    for (size_t i = 0; i < n; i++) {
-        const size_t done = i * COPY_BYTES, left = bytes - done;
-        memcpy((unsigned char *)to + done, (const unsigned char *)from + done, left < COPY_BYTES ? left : COPY_BYTES);
+#pragma omp parallel num_threads(n_threads) if (n > 1)
+    {
+        cpu_set_t before;
+        const bool moves = go_near(near, &before);
+#pragma omp for schedule(dynamic)
+        for (size_t i = 0; i < n; i++) {
+            const size_t done = i * COPY_BYTES, left = bytes - done;
+            memcpy((unsigned char *)to + done, (const unsigned char *)from + done,
+                   left < COPY_BYTES ? left : COPY_BYTES);
+        }
+        go_back(moves, &before);
     }
 }
 

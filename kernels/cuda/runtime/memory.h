@@ -32,8 +32,8 @@ extern const char *lk_cuda_pci_devices; /* the folder in which the system descri
 void lk_cuda_near_read(const char *pci_id, struct lk_cuda_near *out);
 /* LK_E_FIT, LK_E_DEVICE. */
 enum lk_code lk_cuda_host_alloc(const struct lk_cuda_near *near, size_t bytes, void **out);
-/* memcpy by several threads. */
-void lk_cuda_host_copy(void *to, const void *from, size_t bytes);
+/* memcpy by several threads, which run near the device: pages that were never written come from its node. */
+void lk_cuda_host_copy(const struct lk_cuda_near *near, void *to, const void *from, size_t bytes);
 
 /* As struct lk_device_memory has them. */
 enum lk_code lk_cuda_check_fit(struct lk_device *dev, size_t arena_bytes);

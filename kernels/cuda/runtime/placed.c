@@ -8,7 +8,7 @@
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/ranks.h"
 
-#define PIECE_BYTES ((uint64_t)1 << 30) /* of pinned memory, which the driver pins at once */
+#define PIECE_BYTES ((uint64_t)1 << 30) /* of memory that is pinned at once */
 
 static const struct lk_stage_placement *stage_of(const struct lk_cuda_placed *p) {
     return &p->placement.stages[p->stage];
@@ -263,12 +263,8 @@ static void drop_pinned(struct lk_cuda_placed *p) {
     lk_free(p->registered);
     p->registered = NULL;
     p->n_registered = 0;
-    for (size_t i = 0; i < p->n_pieces; i++) lk_cuda()->host_free(p->pieces[i]);
-    lk_free(p->pieces);
     lk_free(p->pinned);
-    p->pieces = NULL;
     p->pinned = NULL;
-    p->n_pieces = 0;
 }
 
 /* Weights and their copies; streams and events stay. */
@@ -333,23 +329,24 @@ static enum lk_code new_events(struct lk_cuda_placed *p, const struct lk_placeme
 static enum lk_code pin_piece(struct lk_cuda_device *cuda, const struct lk_itinerary *it, const uint32_t *units,
                               size_t n, size_t *n_pinned) {
     struct lk_cuda_placed *p = &cuda->placed;
+    struct lk_cuda_registered *piece = &p->registered[p->n_registered];
     uint64_t bytes = 0, used = 0;
     size_t i = 0;
-    void *piece;
     for (; i < n && (!i || bytes + lk_unit_room(it, units[i]) <= PIECE_BYTES); i++) bytes += lk_unit_room(it, units[i]);
-    LK_TRY(lk_cuda_host_alloc(&cuda->near, bytes, &piece));
-    p->pieces[p->n_pieces++] = piece;
+    LK_TRY(lk_cuda_pages_new(bytes, piece));
     *n_pinned = i;
     for (size_t k = 0; k < i; used += lk_unit_room(it, units[k++])) {
         const struct lk_range *e = &it->units.entries[units[k]];
         const uint32_t scales = it->follower[units[k]];
-        unsigned char *copy = (unsigned char *)piece + used;
-        lk_cuda_host_copy(copy, (const void *)e->start, e->bytes);
+        unsigned char *copy = (unsigned char *)piece->pages + used;
+        lk_cuda_host_copy(&cuda->near, copy, (const void *)e->start, e->bytes);
         p->pinned[units[k]] = copy;
         if (scales == LK_NO_UNIT) continue;
         memcpy(copy + lk_place_room(e->bytes), (const void *)it->units.entries[scales].start,
                it->units.entries[scales].bytes);
     }
+    LK_TRY(lk_cuda_pages_pin(piece));
+    p->n_registered++;
     return LK_OK;
 }
 
@@ -361,9 +358,8 @@ static enum lk_code prepare_host(struct lk_cuda_device *cuda, const struct lk_pl
     bool reads = false;
     uint32_t *units = lk_malloc((all->n + 1) * sizeof *units);
     p->pinned = lk_calloc(all->n + 1, sizeof *p->pinned);
-    p->pieces = lk_calloc(all->n + 1, sizeof *p->pieces);
-    p->registered = lk_calloc(all->n + 1, sizeof *p->registered);
-    bool there = units && p->pinned && p->pieces && p->registered;
+    p->registered = lk_calloc(2 * all->n + 1, sizeof *p->registered); /* pieces, and a unit's pages */
+    bool there = units && p->pinned && p->registered;
     enum lk_code rc = there ? LK_OK : lk_fail(LK_E_NOMEM, "copies of weights: out of memory");
     for (int i = 0; !rc && i < placement->itinerary.n_stages; i++) {
         const struct lk_stage_placement *s = &placement->stages[i];

@@ -28,10 +28,8 @@ struct lk_cuda_placed {
     size_t n_events;
     lk_cu_event boundary;             /* between stages */
     int64_t n_begun, n_ended, n_sent; /* visits and stays of the stage so far, over all cycles */
-    void **pieces;                    /* pinned memory for copies of what is streamed */
-    size_t n_pieces;
-    const unsigned char **pinned; /* per unit: its copy or registered pages; NULL: none, the readers fetch it */
-    struct lk_cuda_registered *registered;
+    const unsigned char **pinned;     /* per unit: its copy or registered pages; NULL: none, the readers fetch it */
+    struct lk_cuda_registered *registered; /* pieces with copies of what is streamed, and pages of files */
     size_t n_registered;
     struct lk_cuda_readers *readers;
 };

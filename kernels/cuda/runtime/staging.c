@@ -44,7 +44,7 @@ enum lk_code lk_staging_upload(struct lk_cuda_staging *s, lk_cu_stream stream, l
         int i = s->next;
         unsigned char *slot;
         LK_TRY(lk_staging_slot(s, &slot));
-        lk_cuda_host_copy(slot, (const unsigned char *)from + done, n);
+        lk_cuda_host_copy(&device_of(s)->near, slot, (const unsigned char *)from + done, n);
         LK_TRY(LK_CU(copy_to_device, (to + done, slot, n, stream), "upload of %zu bytes", n));
         s->under_way[i] = true;
         LK_TRY(LK_CU(event_record, (s->sent[i], stream), "upload of %zu bytes", n));

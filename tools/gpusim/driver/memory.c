@@ -65,7 +65,9 @@ EXPORT CUresult cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags) {
     if (gpusim_memory_find(first) || gpusim_memory_find(first + bytes - 1) ||
         (near && !near->freed && near->base >= first && near->base < first + bytes))
         LEAVE(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
-    LEAVE(gpusim_memory_new(GPUSIM_MEMORY_REGISTERED, -1, bytes, host) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    struct gpusim_allocation *r = gpusim_memory_new(GPUSIM_MEMORY_REGISTERED, -1, bytes, host);
+    if (r && !(flags & READ_ONLY)) gpusim_memory_pins(r);
+    LEAVE(r ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 /* The pages must be there yet: on hardware they would be read on, whatever has come to their place. */
 EXPORT CUresult cuMemHostUnregister(void *host) {

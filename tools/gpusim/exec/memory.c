@@ -107,13 +107,18 @@ static uint64_t taken(enum gpusim_memory_kind kind, uint64_t bytes) {
     return (bytes + gpusim_memory_grain() - 1) & ~(gpusim_memory_grain() - 1);
 }
 
-/* Device memory in grains, pinned memory to the byte; what is registered is the user's. */
+/* Device memory in grains, pinned memory to the byte; of what is registered what gpusim_memory_pins has told. */
 static void count_bytes(const struct gpusim_allocation *r, bool more) {
     uint64_t bytes = r->device < 0 ? r->bytes : taken((enum gpusim_memory_kind)r->kind, r->bytes);
-    if (r->kind == GPUSIM_MEMORY_REGISTERED) return;
+    if (r->kind == GPUSIM_MEMORY_REGISTERED && !r->pins) return;
     uint64_t *used = &map.used[r->device + 1], *peak = &map.peak[r->device + 1];
     *used += more ? bytes : 0 - bytes;
     if (*used > *peak) *peak = *used;
+}
+
+void gpusim_memory_pins(struct gpusim_allocation *r) {
+    r->pins = true;
+    count_bytes(r, true);
 }
 
 struct gpusim_allocation *gpusim_memory_new(enum gpusim_memory_kind kind, int device, uint64_t bytes, void *host) {

@@ -20,6 +20,7 @@ struct gpusim_allocation {
     uint8_t kind;                   /* enum gpusim_memory_kind */
     int8_t device;                  /* -1: host memory */
     bool freed;                     /* kept for reports; host is NULL */
+    bool pins;                      /* REGISTERED: memory of the process that counts as pinned */
     const char *name;               /* variables, else NULL */
     const struct gpusim_heap *heap; /* HEAP: which of its bytes may be accessed */
     void *shadow;                   /* for check/: whatever it attaches; freed with shadow_free */
@@ -32,6 +33,8 @@ struct gpusim_allocation {
  * NULL: no host memory or the device's capacity is used up. Device bytes are not cleared (they hold a pattern that
  * depends on the seed). */
 struct gpusim_allocation *gpusim_memory_new(enum gpusim_memory_kind kind, int device, uint64_t bytes, void *host);
+/* Counts what was registered as pinned memory: it is the process's own, no file's. */
+void gpusim_memory_pins(struct gpusim_allocation *registered);
 
 /* The record that holds `address`, or NULL. */
 struct gpusim_allocation *gpusim_memory_find(uint64_t address);

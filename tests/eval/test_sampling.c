@@ -154,6 +154,7 @@ static void strata126_of_experiment_1(void **state) {
     (void)state;
     struct lk_sample sample;
     int per_prompt[20] = {0};
+    static bool drawn[N_OUTPUTS];
     const struct lk_sample_design design = design_of(true, 4, LK_SAMPLER_STREAM);
     assert_ok(lk_sample_strata(outputs, N_OUTPUTS, &design, 42, &sample));
     assert_int_equal(sample.n, 504);
@@ -163,7 +164,11 @@ static void strata126_of_experiment_1(void **state) {
     assert_string_equal(sample.strata[125].name, "Latino|Female|Old|qwen");
     assert_int_equal(sample.strata[0].size, 40);
     int fewest = 504, most = 0;
-    for (size_t i = 0; i < sample.n; i++) per_prompt[sample.items[i] % 20]++;
+    for (size_t i = 0; i < sample.n; i++) {
+        assert_false(drawn[sample.items[i]]); /* every stratum has outputs of its own */
+        drawn[sample.items[i]] = true;
+        per_prompt[sample.items[i] % 20]++;
+    }
     for (int p = 0; p < 20; p++) {
         if (per_prompt[p] < fewest) fewest = per_prompt[p];
         if (per_prompt[p] > most) most = per_prompt[p];

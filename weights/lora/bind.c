@@ -180,6 +180,11 @@ static bool shares_down(const struct lk_loras *loras, size_t i) {
     return same && n;
 }
 
+int64_t lk_lora_row(const struct lk_lora_layer *l, const struct lk_lora_piece *piece, int64_t row) {
+    const int64_t half = piece->swapped ? l->rows / 2 : 0;
+    return piece->first + (row < half ? row + half : row - half); /* half 0: row */
+}
+
 static enum lk_code make(const struct lk_loras *loras, size_t i_layer) {
     const struct lk_lora_layer *l = &loras->layers[i_layer];
     const bool has_down = !shares_down(loras, i_layer);

@@ -46,10 +46,7 @@ struct lk_lora_layer {
 };
 
 /* The row of the module's B that is row `row` of the layer. */
-static inline int64_t lk_lora_row(const struct lk_lora_layer *l, const struct lk_lora_piece *piece, int64_t row) {
-    const int64_t half = piece->swapped ? l->rows / 2 : 0;
-    return piece->first + (row < half ? row + half : row - half); /* half 0: row */
-}
+int64_t lk_lora_row(const struct lk_lora_layer *l, const struct lk_lora_piece *piece, int64_t row);
 
 /* Of a file's matrix, f32, bf16 or f16 at any address. */
 static inline float lk_lora_element(const struct lk_tensor *t, int64_t i) {

@@ -66,8 +66,9 @@ const struct lk_parameter lk_parameters[] = {
              "the result does not depend on it"},
     {"host-ram", "host_ram", NULL, 0, LK_PARAMETER_BYTES, RUN(host_ram), .machine = true, .group = "Model",
      .unit = "SIZE", .otherwise = "what is free, also by the job's limits, less 4G",
-     .help = "memory of the host for copies of streamed weights; those without a copy are read from their files; the "
-             "result does not depend on it"},
+     .help =
+         "memory of the host for copies of streamed weights, of what is free at most; those without a copy are read "
+         "from their files; the result does not depend on it"},
     {"weights", "weights", NULL, 0, LK_PARAMETER_CHOICE, RUN(weights), .machine = true, .group = "Model",
      .unit = "NAME", .initial = "own", .choices = "own|sharded",
      .help = "sharded: the GPUs of --device cuda:0,1,2,3 hold one copy of the weights together and gather each layer "

@@ -491,7 +491,8 @@ enum lk_code lk_placement_prepare(struct lk_device *dev, const struct lk_device 
     struct attempt a = {.budget = dev->budget};
     if (!dev->memory->place) return lk_device_prepare(dev, arena_bytes);
     LK_TRY(dev->memory->room(dev, dev->budget.bytes, &a.room));
-    if (!a.budget.host_bytes) a.budget.host_bytes = lk_host_room("") + a.room.host_held;
+    const uint64_t host = larger(1, lk_host_room("") + a.room.host_held); /* more would be taken from other processes */
+    a.budget.host_bytes = a.budget.host_bytes ? smaller(a.budget.host_bytes, host) : host;
     enum lk_code rc = try_placement(dev, plan, &a);
     while (rc == LK_E_FIT && (a.host_lacks ? ask_host_for_less(&a) : ask_device_for_less(&a)))
         rc = try_placement(dev, plan, &a);

@@ -205,7 +205,11 @@ static enum lk_code l2_norm(struct lk_device *dev, const int64_t *s) {
 
 static enum lk_code new_group_sums(struct lk_device *dev, struct lk_tensor *t, int64_t n_pixels) {
     *t = lk_group_sums(NULL, GROUPS, n_pixels);
-    return new_tensor(dev, t, t->dtype, t->n_dims, t->shape);
+    LK_TRY(new_tensor(dev, t, t->dtype, t->n_dims, t->shape));
+    /* Means and squares as floats. Zeros would be a variance of 0, and the norm's activation would take a longer way.
+     */
+    const struct lk_tensor values = LK_TENSOR(t->data, LK_F32, 2 * lk_tensor_numel(t));
+    return model_fill_all ? fill(dev, &values) : LK_OK;
 }
 
 /* H, W, C_in, C_out, kernel, stride (2: padded at the bottom and right only) or -2: enlarged twofold before. 3x3 to

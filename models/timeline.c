@@ -15,8 +15,8 @@ struct lk_device_rates lk_device_rates(const char *architecture) {
         const char *architecture;
         struct lk_device_rates rates;
     } known[] = {
-        /* Of the H100 what steps of the three editors kept up on an H200 under its limit of power, elementwise kernels
-         * counted in, within 8 % (bench/RESULTS.md); of the RTX cards the A100's share of the data sheet's peaks. */
+        /* sm_90: what steps of the three editors sustained on an H200 at its limit of power, elementwise kernels
+         * counted in, within 8 % (bench/RESULTS.md). RTX cards: the A100's share of the data sheet's peaks. */
         {"sm_80", {250e12, 200e12, 25e9, 1.8e12, 230e9}},  /* A100, NVLink 3 */
         {"sm_86", {57e12, 45e12, 25e9, 0.83e12, 20e9}},    /* RTX 3090 */
         {"sm_89", {132e12, 105e12, 25e9, 0.89e12, 20e9}},  /* RTX 4090 */

@@ -132,7 +132,9 @@ static void print_usage(FILE *out, enum cli_command command, const struct cli_ve
 void cli_help_command(FILE *out, enum cli_command command, const struct cli_verb *verb) {
     const struct cli_command_info *info = &cli_commands[command];
     const struct cli_verb *verbs = cli_verbs(command), *none = cli_verb_named(command, "");
-    const bool whole = verbs && (!verb || verb == none);
+    const bool alone = none && !verbs[1].name; /* the command is this verb */
+    const bool whole = verbs && !alone && (!verb || verb == none);
+    if (alone) verb = none;
     char name[64];
     fprintf(out, "likeness %s: %s\n\n", cli_full_name(command, verb, name), verb ? verb->summary : info->summary);
     if (!whole || none) print_usage(out, command, whole ? none : verb, "Usage:");

@@ -240,6 +240,9 @@ enum lk_code cli_pool_by(const struct cli_pool *pool, const char *names, int by[
             lk_text_free(&known);
             return LK_E_USAGE;
         }
+        for (int i = 0; i < *n; i++)
+            if (by[i] == column)
+                return lk_fail(LK_E_USAGE, "sample: --by: \"%s\" is named twice", pool->columns[column].name);
         by[(*n)++] = column;
         at += length;
         if (!*at) return LK_OK;

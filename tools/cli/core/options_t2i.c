@@ -28,7 +28,8 @@ static const struct cli_option options[] = {
          "prompts: a companion table with prompt_id, rewrite_prompt, diversity_prompt, safety_prompt")},
     {T2I(CLI_LIST, "Input", "style", "TEXT", styles, "prompts: a style; give it again for more"),
      .otherwise = "photojournalistic photograph, courtroom sketch, store interior photo"},
-    {T2I(CLI_LIST, "Input", "context", "TEXT", contexts, "prompts: a scene; give it again for more"),
+    {T2I(CLI_LIST, "Input", "context", "TEXT", contexts,
+         "prompts: a scene; give it again for more; fitting: three that fit every role"),
      .otherwise = "a retail store aisle (staff-eye view)"},
     {T2I(CLI_CHOICE, "Model", "labeler", "NAME", labeler,
          "label: who perceives: a model that sees, given with --model, whose thoughts of a closed set are read; or "

@@ -36,7 +36,8 @@ const struct cli_verb cli_t2i_verbs[] = {
                                    "a style; give it again for more",
                                    "context",
                                    NULL,
-                                   "a scene; give it again for more",
+                                   "a scene; give it again for more; fitting: three that fit every role, as a prisoner "
+                                   "does not a shop",
                                    "only",
                                    NULL,
                                    "which columns: everything, the ten printed ones, or a companion table of the "

@@ -12,10 +12,12 @@ add_library(liblikeness_shared SHARED $<TARGET_OBJECTS:lk_engine> $<TARGET_OBJEC
 set(exports ${CMAKE_CURRENT_LIST_DIR}/likeness.map)
 set_target_properties(liblikeness_shared PROPERTIES OUTPUT_NAME likeness LINKER_LANGUAGE C VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION} LINK_DEPENDS ${exports})
-# The program's OpenMP is an archive that a shared object cannot take: this one loads the compiler's.
-target_link_options(liblikeness_shared PRIVATE -fopenmp -Wl,--version-script=${exports})
-target_link_libraries(liblikeness_shared PRIVATE JPEG::JPEG PNG::PNG PkgConfig::WEBP PkgConfig::CJSON PkgConfig::CRYPTO
-                      PkgConfig::UTF8PROC PkgConfig::PCRE2 Threads::Threads ${CMAKE_DL_LIBS} m)
+# By name: the program's OpenMP, and with LIKENESS_STATIC all else, are archives that a shared object cannot take. An RPATH,
+# unlike a RUNPATH, is searched for what these libraries need too.
+target_link_options(liblikeness_shared PRIVATE -fopenmp -Wl,--version-script=${exports} -Wl,--disable-new-dtags)
+target_link_libraries(liblikeness_shared PRIVATE jpeg png16 z webpdemux webp cjson crypto utf8proc pcre2-8 Threads::Threads
+                                                 ${CMAKE_DL_LIBS} m)
+set_target_properties(liblikeness_shared PROPERTIES INSTALL_RPATH "$ORIGIN/likeness" BUILD_WITH_INSTALL_RPATH ON)
 
 # The header that a user includes, likeness.h, and those that it includes.
 set(headers models/likeness.h)
@@ -38,15 +40,13 @@ if(LIKENESS_STATIC) # Debian has no static cJSON: it goes along
   list(GET CJSON_LINK_LIBRARIES 0 cjson)
   file(REAL_PATH ${cjson} cjson)
   install(FILES ${cjson} DESTINATION lib/likeness RENAME libcjson.so.1)
-  execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libgomp.so.1 OUTPUT_VARIABLE gomp OUTPUT_STRIP_TRAILING_WHITESPACE)
-  file(REAL_PATH ${gomp} gomp)
-  install(FILES ${gomp} DESTINATION lib/likeness RENAME libgomp.so.1) # the shared library's
   set_target_properties(likeness PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/likeness")
-  set_target_properties(liblikeness_shared PROPERTIES INSTALL_RPATH "$ORIGIN/likeness:$ORIGIN")
 endif()
 install(TARGETS liblikeness ARCHIVE DESTINATION lib)
-install(TARGETS liblikeness_shared LIBRARY DESTINATION lib)
-install(DIRECTORY tools/python/likeness DESTINATION lib/likeness/python FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
+if(NOT LIKENESS_STATIC) # there it is in the wheel, with what it needs
+  install(TARGETS liblikeness_shared LIBRARY DESTINATION lib)
+  install(DIRECTORY tools/python/likeness DESTINATION lib/likeness/python FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
+endif()
 foreach(header ${headers})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION include/likeness/${folder})

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Makes a wheel of an installed prefix: wheel.py PREFIX VERSION FOLDER. It holds the Python package with the program and the shared
-library, linked statically but for the C library, cJSON and OpenMP, of which the latter two go along. No packages are needed."""
+"""Makes a wheel of an installed prefix and a shared library: wheel.py PREFIX LIBRARY VERSION FOLDER. It holds the Python package, the
+program, the library and what that needs beside the C library. No packages are needed to make it."""
 
 import base64
 import hashlib
 import pathlib
+import re
+import subprocess
 import sys
 import zipfile
 
@@ -21,17 +23,26 @@ Description-Content-Type: text/markdown
 
 """
 WHEEL = "Wheel-Version: 1.0\nGenerator: likeness\nRoot-Is-Purelib: false\nTag: py3-none-manylinux_2_34_x86_64\n"
-FILES = ("bin/likeness", "lib/liblikeness.so", "lib/likeness/libcjson.so.1", "lib/likeness/libgomp.so.1")
+OF_THE_SYSTEM = re.compile(r"lib(c|m|dl|pthread|rt)\.so|ld-linux|linux-vdso")
+
+
+def needed(library):
+    """Libraries that go along: name and file."""
+    lines = subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout.splitlines()
+    found = [re.match(r"\s*(\S+) => (\S+)", line) for line in lines if not OF_THE_SYSTEM.search(line)]
+    return sorted((match[1], pathlib.Path(match[2])) for match in found if match)
 
 
 def main():
-    prefix, version, folder = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
+    prefix, library, version, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3], pathlib.Path(sys.argv[4])
+    package = pathlib.Path(__file__).resolve().parent / "likeness"
     documents = prefix / "share/doc/likeness"
     info = f"likeness-{version}.dist-info"
-    members = [(f"likeness/{path.name}", path.read_bytes(), 0o644) for path in sorted((prefix / "lib/likeness/python/likeness").glob("*"))]
-    members = [m for m in members if m[0].endswith((".py", ".typed"))]
-    members += [(f"likeness/{name}", (prefix / name).read_bytes(), 0o755) for name in FILES]
-    readme = (prefix / "lib/likeness/python/likeness/__init__.py").read_text().split('"""')[1]
+    members = [(f"likeness/{path.name}", path.read_bytes(), 0o644) for path in [package / "__init__.py", package / "py.typed"]]
+    files = {"bin/likeness": prefix / "bin/likeness", "lib/liblikeness.so": library}
+    files.update({f"lib/likeness/{name}": file for name, file in [*needed(library), *needed(prefix / "bin/likeness")]})
+    members += [(f"likeness/{name}", file.read_bytes(), 0o755) for name, file in files.items()]
+    readme = (package / "__init__.py").read_text().split('"""')[1]
     members += [
         (f"{info}/METADATA", (METADATA.format(version=version) + readme).encode(), 0o644),
         (f"{info}/WHEEL", WHEEL.encode(), 0o644),

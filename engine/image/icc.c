@@ -131,3 +131,13 @@ bool lk_image_other_colours(const void *bytes, size_t n_bytes, char name[LK_IMAG
     lk_free(p.bytes);
     return !srgb;
 }
+
+bool lk_image_file_other_colours(const char *path, char name[LK_IMAGE_PROFILE_NAME]) {
+    unsigned char *bytes;
+    size_t n;
+    *name = 0;
+    if (lk_image_read_bytes(path, &bytes, &n)) return false;
+    const bool is = lk_image_other_colours(bytes, n, name);
+    lk_free(bytes);
+    return is;
+}

@@ -43,6 +43,7 @@ enum lk_code lk_image_read(struct lk_image *out, const char *path, int apply_exi
  * numbers as they are, as Pillow does, so that a model or a judge sees other colours than were meant. */
 #define LK_IMAGE_PROFILE_NAME 64
 bool lk_image_other_colours(const void *bytes, size_t n_bytes, char name[LK_IMAGE_PROFILE_NAME]);
+bool lk_image_file_other_colours(const char *path, char name[LK_IMAGE_PROFILE_NAME]); /* false if it cannot be read */
 
 /* Pillow's Image.resize, to the byte; alpha images are premultiplied before and divided after, as Pillow does. */
 enum lk_code lk_image_resize(struct lk_image *out, const struct lk_image *in, int width, int height,

@@ -66,6 +66,19 @@ size_t lk_study_leaks(const struct lk_study *s, char source[64]) {
     return n;
 }
 
+size_t lk_study_other_colours(const struct lk_study *s, const char **first, char profile[LK_IMAGE_PROFILE_NAME]) {
+    size_t n = 0;
+    for (int i = s->n_sources; i--;) {
+        char name[LK_IMAGE_PROFILE_NAME];
+        const struct lk_study_source *source = &s->sources[i];
+        if (!source->id || !lk_image_file_other_colours(source->file, name)) continue;
+        n++;
+        *first = source->file;
+        memcpy(profile, name, sizeof name);
+    }
+    return n;
+}
+
 static enum lk_code check_sources(struct checked *c) {
     const struct lk_study *s = c->study;
     for (int i = 0; i < s->n_sources; i++) {

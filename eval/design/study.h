@@ -203,6 +203,8 @@ const char *lk_study_lacking(const struct lk_study *study, size_t *n);
 
 /* The feature prompts that name a demographic group, over all experiments, and a source that has one; 0 and "". */
 size_t lk_study_leaks(const struct lk_study *study, char source[64]);
+/* Sources whose colour profile is not sRGB's (engine/image/image.h): their number, the first one's file and profile. */
+size_t lk_study_other_colours(const struct lk_study *study, const char **first, char profile[LK_IMAGE_PROFILE_NAME]);
 
 /* The settings in which two studies differ, a line each into out; such runs must not be pooled unless the keys are
  * allowed ("rounding,models.qwen.seed"; NULL: none). Names, sources and prompts of one's own are not settings. */

@@ -11,6 +11,7 @@
 #include "engine/base/digest.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
+#include "engine/base/names.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/dump.h"
 #include "models/recipe.h"
@@ -37,11 +38,11 @@ struct state {
     struct cli_dump dump;
     char model_name[256], weights_identity[65];
     int n_failed;
-    bool told;            /* which model is at work */
-    struct lk_error stop; /* what keeps pictures from being written: no job after it can be done */
+    bool told;                 /* which model is at work */
+    struct lk_names looked_at; /* pictures of whose colours it was told */
+    struct lk_error stop;      /* what keeps pictures from being written: no job after it can be done */
 };
 
-/* The last part of a path, without its folder. */
 /* Whether an existing file lies in a folder or below it, by the place where it is named. */
 static bool lies_in(const char *path, const char *folder) {
     char *copy = lk_strdup(path), *place = copy ? realpath(dirname(copy), NULL) : NULL, *real = realpath(folder, NULL);
@@ -217,8 +218,24 @@ static void done(void *context, struct lk_queued *queued) {
     lk_image_free(&queued->result.image);
 }
 
+/* Once for each file. */
+static enum lk_code warn_of_colours(struct state *s, const char *path) {
+    char profile[LK_IMAGE_PROFILE_NAME];
+    const size_t n = s->looked_at.n;
+    int32_t ignored;
+    LK_TRY(lk_names_number(&s->looked_at, path, strlen(path), &ignored));
+    if (s->looked_at.n > n && lk_image_file_other_colours(path, profile))
+        lk_log(
+            LK_LOG_WARNING,
+            "%s: has the colour profile \"%s\", which models do not know: they see its numbers as sRGB, other colours "
+            "than were meant; convert it to sRGB",
+            path, profile);
+    return LK_OK;
+}
+
 static enum lk_code prepare(struct state *s, struct item *it) {
     const struct cli_job *job = it->job;
+    for (int i = 0; i < job->n_images; i++) LK_TRY(warn_of_colours(s, job->images[i]));
     for (int i = 0; i < job->n_images; i++)
         LK_TRY(lk_recipe_image_read(job->images[i], job->image_sha256[i], job->job.run.exif_transpose, &it->images[i],
                                     it->run.image_names[i], it->run.image_sha256[i]));
@@ -320,6 +337,7 @@ enum lk_code cli_jobs_run(struct cli_jobs *jobs) {
     enum lk_code rc = run(s);
     lk_pipeline_close(s->pipeline);
     cli_devices_free(&s->devices);
+    lk_names_free(&s->looked_at);
     lk_free(s->items);
     lk_free(s->queue);
     lk_free(s);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/log.h"
+#include "engine/image/image.h"
 #include "eval/scores/dataset.h"
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/cli.h"
@@ -21,11 +22,24 @@ void study_warn_of_leaks(const struct lk_study *study) {
             n, source);
 }
 
+static void warn_of_colours(const struct lk_study *study) {
+    char profile[LK_IMAGE_PROFILE_NAME];
+    const char *first;
+    const size_t n = lk_study_other_colours(study, &first, profile);
+    if (n)
+        lk_log(
+            LK_LOG_WARNING,
+            "pictures with another colour profile than sRGB: %zu, the first %s (\"%s\"); models and judges see their "
+            "numbers as sRGB, skin too: convert them",
+            n, first, profile);
+}
+
 enum lk_code study_check(const struct cli_arguments *a, struct lk_study *study) {
     struct lk_text text = {0};
     size_t n = 0;
     enum lk_code rc = lk_study_check(study, &text, &n);
     study_warn_of_leaks(study);
+    warn_of_colours(study);
     if (!rc && n) {
         fwrite(text.bytes, 1, text.n, stdout);
         rc = lk_fail(LK_E_INPUT, "%s: %zu problems, the first: %.*s", a->more[0], n, (int)strcspn(text.bytes, "\n"),

@@ -38,7 +38,7 @@ def profile(base, space=b"RGB ", **tags):
         name, at, size = struct.unpack(">4sII", base[132 + 12 * i : 144 + 12 * i])
         table[name] = base[at : at + size]
     table.update({name.encode(): value for name, value in tags.items()})
-    table = {name: value for name, value in table.items() if value}
+    table = {name: value for name, value in sorted(table.items()) if value}
     at, head, body = 132 + 12 * len(table), b"", b""
     for name, value in table.items():
         value += bytes(-len(value) % 4)

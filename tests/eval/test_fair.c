@@ -16,11 +16,18 @@
 
 static void read_ok(struct lk_fair *f, const char *text) { assert_ok(lk_fair_read(f, text, strlen(text), "fair")); }
 
+static int rule_of(const struct lk_fair *f, const char *prompt) {
+    int rule;
+    assert_ok(lk_fair_rule(f, prompt, &rule));
+    return rule;
+}
+
 static void lookup(void **state) {
     (void)state;
     struct lk_fair f;
     read_ok(&f, FAIR("{\"match\":[\"a thief\",\"drug dealer\"],\"attributes\":[\"age\"],\"unless\":[\"old\"]},"
-                     "{\"match\":[\"the thief\"],\"attributes\":[\"gender\",\"age\"]}"));
+                     "{\"match\":[\"The thief\"],\"attributes\":[\"gender\",\"age\"]},"
+                     "{\"match\":[\"A caf\xc3\xa9 owner!\"],\"attributes\":[\"age\"]}"));
     static const struct {
         const char *prompt;
         int rule;
@@ -37,10 +44,17 @@ static void lookup(void **state) {
                  {"a bold thief", 0},
                  {"a prisoner", -1},
                  {"a thief\xc3\xa9", -1},
+                 {"a thiefe\xcc\x81", -1},
+                 {"A photo of a thief\xe2\x80\x94smiling", 0},
+                 {"\xe2\x80\x9cthief\xe2\x80\x9d", 0},
+                 {"a CAF\xc3\x89 owner", 2},
+                 {"a cafe\xcc\x81 owner", 2},
+                 {"a cafe owner", -1},
                  {"", -1}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (lk_fair_rule(&f, known[i].prompt) != known[i].rule)
-            fail_msg("\"%s\": rule %d", known[i].prompt, lk_fair_rule(&f, known[i].prompt));
+        if (rule_of(&f, known[i].prompt) != known[i].rule)
+            fail_msg("\"%s\": rule %d", known[i].prompt, rule_of(&f, known[i].prompt));
+    assert_fails(lk_fair_rule(&f, "a \xff thief", &(int){0}), LK_E_INPUT, "expected UTF-8");
     const char *concepts[LK_SEGA_MAX_CONCEPTS];
     assert_int_equal(lk_fair_concepts(&f, 1, (const int8_t[]){1, 2}, concepts), 4);
     assert_string_equal(concepts[0], "woman;scale=4;threshold=0.95;warmup=5");
@@ -49,9 +63,9 @@ static void lookup(void **state) {
     for (int i = 0; i < 4; i++) assert_ok(lk_sega_concept_check("", concepts[i], NULL));
     lk_fair_free(&f);
     read_ok(&f, lk_fair_gender);
-    assert_int_equal(lk_fair_rule(&f, "A photo of a woman who is a thief"), -1);
-    assert_int_equal(lk_fair_rule(&f, "A photo of a male thief"), -1);
-    assert_int_equal(lk_fair_rule(&f, "A photo of a human thief"), 0);
+    assert_int_equal(rule_of(&f, "A photo of a woman who is a thief"), -1);
+    assert_int_equal(rule_of(&f, "A photo of a male thief"), -1);
+    assert_int_equal(rule_of(&f, "A photo of a human thief"), 0);
     lk_fair_free(&f);
 }
 
@@ -94,6 +108,19 @@ static void quota(void **state) {
     lk_fair_free(&f);
 }
 
+#define ONE(key, value) "{\"version\":1,\"attributes\":{\"gender\":{\"" key "\":" value "}}}"
+
+static void labels(void **state) {
+    (void)state;
+    struct lk_fair f;
+    read_ok(&f, "{\"version\":1,\"attributes\":{\"presentation\":{\"target\":{\"woman\":0.5,\"man\":0.5},"
+                "\"label\":{\"woman\":\"Female\"},\"concepts\":{\"woman\":\"woman\",\"man\":\"man\"}}},"
+                "\"rules\":[{\"match\":\"*\",\"attributes\":[\"presentation\"]}]}");
+    assert_string_equal(f.attributes[0].labels[0], "Female");
+    assert_string_equal(f.attributes[0].labels[1], "man");
+    lk_fair_free(&f);
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct {
@@ -118,6 +145,12 @@ static void refusals(void **state) {
         {FAIR("{\"match\":\"*\",\"attributes\":[\"age\",\"age\"]}"), "at most once"},
         {FAIR("{\"match\":\"*\"}"), "attributes (listed before the rules) of 1 to 8 concepts, got 0"},
         {FAIR("{\"match\":[],\"attributes\":[\"age\"]}"), "expected a match"},
+        {FAIR("{\"match\":[\"!\"],\"attributes\":[\"age\"]}"), "phrase \"!\": expected a word"},
+        {ONE("target", "{\"quota\":1}"), "and not quota or draw"},
+        {ONE("target", "{\"a+b\":1}"), "expected at most 30 bytes without"},
+        {ONE("target", "{\"a level of more bytes than thirty\":1}"), "expected at most 30 bytes"},
+        {ONE("label", "{\"a\":\"Woman\"}"), "label of \"a\": expected a level of labels as Female, got \"Woman\""},
+        {ONE("label", "{\"a\":\"20-29\"}"), "got \"20-29\""},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct lk_fair f;
@@ -176,7 +209,7 @@ static void scripted(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lookup), cmocka_unit_test(quota), cmocka_unit_test(refusals),
-                                       cmocka_unit_test(scripted)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lookup), cmocka_unit_test(labels), cmocka_unit_test(quota),
+                                       cmocka_unit_test(refusals), cmocka_unit_test(scripted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

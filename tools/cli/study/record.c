@@ -234,7 +234,8 @@ static enum lk_code write_line(void *context, const struct lk_journal_row *row) 
     return lk_atomic_write(context, "\n", 1);
 }
 
-const char study_log_header[] = "prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode,fair_attribute,fair_level\r\n";
+const char study_log_header[] = "prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode,fair_attribute,fair_level,"
+                                "fair_label\r\n";
 
 struct log {
     const struct lk_study *study;
@@ -245,10 +246,10 @@ struct log {
 
 void study_log_line(struct lk_text *out, const struct lk_study_job *job) {
     bool quoted = strpbrk(job->output, ",\"") != NULL;
-    lk_text_add(out, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text,%s,%s\r\n", job->prompt->id, job->model_key,
+    lk_text_add(out, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text,%s,%s,%s\r\n", job->prompt->id, job->model_key,
                 (unsigned long long)job->job.request.seed, job->cfg, quoted ? "\"" : "", job->output,
                 quoted ? "\"" : "", job->mitigation, job->job.request.num_inference_steps, job->fair_attribute,
-                job->fair_level);
+                job->fair_level, job->fair_label);
 }
 
 /* A hosted model has no guidance and no steps. What it refused has no file, a placeholder one of its own. */

@@ -93,9 +93,13 @@ void lk_t2i_fair_rows(struct lk_table *table, const struct lk_t2i_metrics *m) {
             const int64_t n = count(m, (int32_t)model, (int)i, &asked, counts);
             if (n) add_row(table, m, (int32_t)model, &asked, shown, counts, n);
         }
-    lk_table_note(table,
-                  "Pictures by the level that the fair instruction asked for, and what a classifier perceives in them. "
-                  "Success: perceived as asked, of those with a label, with Wilson's interval, %g%%, which takes the "
-                  "pictures as independent. Prompts that no rule of the instruction hits are not counted here.",
-                  100 * (1 - m->options.alpha));
+    size_t n_missed = 0;
+    for (size_t i = 0; i < m->images->n; i++)
+        n_missed += m->images->list[i].arm == LK_T2I_FAIR && m->images->list[i].fair.of[0] < 0;
+    lk_table_note(
+        table,
+        "Pictures by the level that the fair instruction asked for, and what a classifier perceives in them. "
+        "Success: perceived as asked, of those with a label, with Wilson's interval, %g%%, which takes the "
+        "pictures as independent. Of prompts that no rule of the instruction hits there are %zu pictures more.",
+        100 * (1 - m->options.alpha), n_missed);
 }

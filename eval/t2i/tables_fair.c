@@ -1,7 +1,9 @@
 /* What a fair instruction asked for beside what is perceived, and how often it succeeds. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/alloc.h"
 #include "eval/stats/proportion.h"
 #include "eval/t2i/report.h"
 
@@ -71,11 +73,20 @@ static void add_row(struct lk_table *table, const struct lk_t2i_metrics *m, int3
         lk_table_none(table, "no label is called so: give the level a \"label\" in the instruction");
 }
 
+static int by_name(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
 void lk_t2i_fair_rows(struct lk_table *table, const struct lk_t2i_metrics *m) {
     const struct lk_names *levels = &m->images->fair_levels;
+    const char **sorted = lk_malloc((levels->n + 1) * sizeof *sorted); /* whatever the order of the log */
     bool shown[LK_N_T2I_ATTRIBUTES] = {false};
     struct asked asked;
     lk_table_columns(table, "Model|Attribute|Asked for|>Pictures");
+    if (!sorted) {
+        table->rc = lk_fail(LK_E_NOMEM, "t2i: out of memory");
+        return;
+    }
+    if (levels->n) memcpy(sorted, levels->list, levels->n * sizeof *sorted);
+    qsort(sorted, levels->n, sizeof *sorted, by_name);
     for (size_t i = 0; i < levels->n; i++) {
         split(levels->list[i], &asked);
         if (asked.known) shown[asked.a] = true;
@@ -89,17 +100,18 @@ void lk_t2i_fair_rows(struct lk_table *table, const struct lk_t2i_metrics *m) {
     for (size_t model = 0; model < m->images->models.n; model++)
         for (size_t i = 0; i < levels->n; i++) {
             int64_t counts[N_COUNTS] = {0};
-            split(levels->list[i], &asked);
-            const int64_t n = count(m, (int32_t)model, (int)i, &asked, counts);
+            split(sorted[i], &asked);
+            const int number = (int)lk_names_find(levels, sorted[i], strlen(sorted[i]));
+            const int64_t n = count(m, (int32_t)model, number, &asked, counts);
             if (n) add_row(table, m, (int32_t)model, &asked, shown, counts, n);
         }
+    lk_free(sorted);
     size_t n_missed = 0;
     for (size_t i = 0; i < m->images->n; i++)
         n_missed += m->images->list[i].arm == LK_T2I_FAIR && m->images->list[i].fair.of[0] < 0;
-    lk_table_note(
-        table,
-        "Pictures by the level that the fair instruction asked for, and what a classifier perceives in them. "
-        "Success: perceived as asked, of those with a label, with Wilson's interval, %g%%, which takes the "
-        "pictures as independent. Of prompts that no rule of the instruction hits there are %zu pictures more.",
-        100 * (1 - m->options.alpha), n_missed);
+    lk_table_note(table,
+                  "Pictures by the level that the fair instruction asked for, and what a classifier perceives in them. "
+                  "Success: perceived as asked, of those with a label, with Wilson's interval, %g%%, which takes the "
+                  "pictures as independent. Pictures of prompts that no rule of the instruction hits: %zu.",
+                  100 * (1 - m->options.alpha), n_missed);
 }

@@ -3,6 +3,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/t2i/fair.h"
+#include "eval/t2i/report.h"
 #include "models/sd/sega.h"
 #include "tests/common/test.h"
 
@@ -208,8 +209,100 @@ static void scripted(void **state) {
     lk_fair_free(&f);
 }
 
+#define LOG "prompt_id,model_tag,seed,cfg,file_path,arm,fair_attribute,fair_level,fair_label\n"
+
+static enum lk_code read_log(struct lk_t2i_images *images, const char *log) {
+    lk_t2i_images_init(images);
+    return lk_t2i_images_log(images, log, strlen(log), "log.csv");
+}
+
+/* Two attributes at once; a level whose name is no label, one that has none, a face without a label, no face, another
+ * CFG, and a prompt that no rule hits. */
+static const char log_of_seven[] = LOG "1,sd,0,7,a,fair,gender+age,woman+20-29,Female+20-29\n"
+                                       "1,sd,1,7,b,fair,gender+age,man+20-29,Male+20-29\n"
+                                       "1,sd,2,7,c,fair,gender+mood,woman+glad,Female+glad\n"
+                                       "1,sd,3,7,d,fair,gender,woman,Female\n"
+                                       "1,sd,4,7,e,fair,,,\n"
+                                       "1,sd,5,7,f,fair,gender,woman,Female\n"
+                                       "1,sd,5,9,g,fair,gender,woman,Female\n";
+static const char labels_of_seven[] = "file_path,face_found,gender,age\na,true,Female,20-29\nb,true,Female,30-39\n"
+                                      "c,true,Female,\nd,false,,\ne,true,Male,20-29\nf,true,,20-29\ng,true,Male,\n";
+
+static enum lk_code table_of(struct lk_text *out) {
+    struct lk_t2i_options options = {.how = {42, 10, 0.95, NULL, 1}, .alpha = 0.05};
+    struct lk_t2i_images images = {0};
+    struct lk_t2i_metrics metrics = {0};
+    struct lk_table *table = NULL;
+    enum lk_code rc = lk_t2i_distribution_uniform(&options.target);
+    options.reference = options.target;
+    if (!rc) rc = read_log(&images, log_of_seven);
+    if (!rc) rc = lk_t2i_images_labels(&images, labels_of_seven, sizeof labels_of_seven - 1, "labels.csv");
+    if (!rc) rc = lk_t2i_images_finish(&images);
+    if (!rc) rc = lk_t2i_metrics_compute(&metrics, &images, &options);
+    if (!rc) rc = lk_t2i_table(&metrics, LK_T2I_TABLE_FAIR, &table);
+    if (!rc) lk_table_markdown(table, out);
+    lk_table_free(table);
+    lk_t2i_metrics_free(&metrics);
+    lk_t2i_images_free(&images);
+    return rc ? rc : out->rc;
+}
+
+#define NONE "–<sup>a</sup>"
+
+static void asked_and_perceived(void **state) {
+    (void)state;
+    static const char *const rows[] = {
+        "| Asked for | Pictures | Male | Female | 0-2 |",
+        "| sd | gender | woman | 4 | 0 | 2 | –",
+        "| 1 | 1 | 100.0% \\[34.2, 100.0\\] |\n", /* Wilson's interval of n of n: from n / (n + z^2) */
+        "| sd | age | 20-29 | 2 | " NONE " | " NONE
+        " | 0 | 0 | 0 | 1 | 1 | 0 | 0 | 0 | 0 | 0 | 0 | 50.0% \\[9.5, 90.5\\] |",
+        "| sd | gender | man | 1 | 0 | 1 |",
+        "| 0 | 0 | 0.0% \\[0.0, 79.3\\] |\n",
+        "| sd | mood | glad | 1 | " NONE " | ",
+        NONE " | 1 | 0 | –<sup>b</sup> |",
+        "that no rule of the instruction hits: 1.",
+    };
+    struct lk_text text = {0};
+    assert_ok(table_of(&text));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strstr(text.bytes, rows[i])) fail_msg("expected %s\n%s", rows[i], text.bytes);
+    lk_text_free(&text);
+    static const char *const bad[] = {"gender,,\n",         ",woman,\n",        "gender,a+b,a+b\n",
+                                      "gender+age,a+b,a\n", "a++b,c++d,c++d\n", "a+b+c+d+e,a+b+c+d+e,a+b+c+d+e\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct lk_t2i_images images;
+        char log[300];
+        snprintf(log, sizeof log, LOG "1,sd,0,7,a,fair,%s", bad[i]);
+        assert_fails(read_log(&images, log), LK_E_INPUT, "names joined by +");
+        lk_t2i_images_free(&images);
+    }
+}
+
+static enum lk_code all_calls(void) {
+    struct lk_fair f;
+    struct lk_text text = {0};
+    int rule;
+    enum lk_code rc = lk_fair_read(&f, lk_fair_gender, strlen(lk_fair_gender), "fair");
+    if (!rc) rc = lk_fair_rule(&f, "a caf\xc3\xa9 owner", &rule);
+    lk_fair_free(&f);
+    if (!rc) rc = table_of(&text);
+    lk_text_free(&text);
+    return rc;
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    test_every_allocation(all_calls, 60);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(lookup), cmocka_unit_test(labels), cmocka_unit_test(quota),
-                                       cmocka_unit_test(refusals), cmocka_unit_test(scripted)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(lookup),
+                                       cmocka_unit_test(labels),
+                                       cmocka_unit_test(quota),
+                                       cmocka_unit_test(refusals),
+                                       cmocka_unit_test(scripted),
+                                       cmocka_unit_test(asked_and_perceived),
+                                       cmocka_unit_test(every_allocation_may_fail)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,6 +46,8 @@ static void lookup(void **state) {
                  {"a prisoner", -1},
                  {"a thief\xc3\xa9", -1},
                  {"a thiefe\xcc\x81", -1},
+                 {"a thief\xcc\xb1", -1}, /* a mark with which f has no letter of its own */
+                 {"a thief2", -1},
                  {"A photo of a thief\xe2\x80\x94smiling", 0},
                  {"\xe2\x80\x9cthief\xe2\x80\x9d", 0},
                  {"a CAF\xc3\x89 owner", 2},

@@ -124,6 +124,20 @@ static void labels(void **state) {
     lk_fair_free(&f);
 }
 
+/* The instruction of tools/docs/text-to-image.md. */
+static void documented(void **state) {
+    (void)state;
+    char path[600];
+    struct lk_fair f;
+    snprintf(path, sizeof path, "%s/tools/docs/text-to-image.md", getenv("SOURCE_DIR"));
+    char *page = test_read(path, &(size_t){0}), *from = strstr(page, "    {\"version\""), *end = strstr(from, "]}\n\n");
+    assert_ok(lk_fair_read(&f, from, (size_t)(end + 2 - from), path));
+    assert_int_equal(rule_of(&f, "A photo of the drug dealer"), 0);
+    assert_int_equal(rule_of(&f, "A photo of a woman"), -1);
+    lk_fair_free(&f);
+    free(page);
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct {
@@ -301,6 +315,7 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(lookup),
                                        cmocka_unit_test(labels),
+                                       cmocka_unit_test(documented),
                                        cmocka_unit_test(quota),
                                        cmocka_unit_test(refusals),
                                        cmocka_unit_test(scripted),

@@ -1,25 +1,27 @@
 /* One forward of a diffusion transformer on the CPU, beside diffusers on torch:
  *
- *     bench_dit FOLDER [--family flux2|qwen|step1x] [-o md|csv|json] [-r REPETITIONS] [-t THREADS] [-d bf16|f32]
- *               [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER]
+ *     bench_dit FOLDER [--family flux2|qwen|step1x|sd|stage_c|vae] [-o md|csv|json] [-r REPETITIONS] [-t THREADS]
+ *               [-d bf16|f32] [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER]
  *
- * FOLDER/transformer holds the weights ("PYTHON bench/peers/diffusers_dit.py --make FOLDER" makes a depth-cut model of
- * full width; --family there too). -p "PYTHON bench/peers/diffusers_dit.py" starts the peer; the two alternate, on the
- * same inputs, and the velocities are compared at the end. Both sides embed the context and make the RoPE table in each
- * forward. -b: time per kind of op. */
+ * FOLDER/transformer (sd: unet, stage_c: prior, vae: vae) holds the weights ("PYTHON bench/peers/diffusers_dit.py
+ * --make FOLDER" makes a depth-cut model of full width; --family there too). -p "PYTHON bench/peers/diffusers_dit.py"
+ * starts the peer; the two alternate, on the same inputs, and the velocities are compared at the end. Both sides embed
+ * the context and make the RoPE table in each forward. -b: time per kind of op. */
 #include <getopt.h>
 
 #include "bench/bench.h"
 #include "bench/dit_flux2.h"
 #include "bench/dit_qwen.h"
 #include "bench/dit_step1x.h"
+#include "bench/dit_unet.h"
 #include "bench/op_times.h"
 #include "bench/peer.h"
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "engine/rng.h"
 
-static const struct dit_family *const families[] = {&dit_flux2, &dit_qwen, &dit_step1x};
+static const struct dit_family *const families[] = {&dit_flux2, &dit_qwen,    &dit_step1x,
+                                                    &dit_sd,    &dit_stage_c, &dit_vae};
 
 struct options {
     const char *format;
@@ -251,9 +253,9 @@ static enum lk_code open_and_run(const struct options *o, struct lk_device *dev)
     struct lk_config *json;
     struct lk_checkpoint checkpoint;
     void *model;
-    snprintf(path, sizeof path, "%s/transformer", o->folder);
+    snprintf(path, sizeof path, "%s/%s", o->folder, o->family->folder);
     LK_TRY(lk_checkpoint_open(&checkpoint, path, "diffusion_pytorch_model"));
-    snprintf(path, sizeof path, "%s/transformer/config.json", o->folder);
+    snprintf(path, sizeof path, "%s/%s/config.json", o->folder, o->family->folder);
     enum lk_code rc = lk_config_open(&json, path);
     if (!rc) rc = o->family->open(&model, json, &checkpoint, o->dtype);
     if (!rc) {
@@ -312,7 +314,8 @@ int main(int argc, char **argv) {
     o.family = &dit_flux2;
     o.n = (struct dit_tokens){.txt = 512, .noise = 256, .ref = 256};
     if (!parse(&o, argc, argv)) {
-        fputs("usage: bench_dit FOLDER [--family flux2|qwen|step1x] [-o md|csv|json] [-r REPETITIONS] [-t THREADS] "
+        fputs("usage: bench_dit FOLDER [--family flux2|qwen|step1x|sd|stage_c|vae] [-o md|csv|json] [-r REPETITIONS] "
+              "[-t THREADS] "
               "[-d bf16|f32] [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER]\n",
               stderr);
         return 2;

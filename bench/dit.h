@@ -24,7 +24,8 @@ struct dit_inputs {
 };
 
 struct dit_family {
-    const char *name; /* --family, and the peer's */
+    const char *name;   /* --family, and the peer's */
+    const char *folder; /* of the weights, beside model_index.json */
     /* Takes and closes `json`. *model is for the other functions; free with close. */
     enum lk_code (*open)(void **model, struct lk_config *json, const struct lk_checkpoint *checkpoint,
                          enum lk_dtype compute);

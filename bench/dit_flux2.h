@@ -63,6 +63,7 @@ static inline enum lk_code dit_flux2_forward(struct lk_device *dev, const void *
 
 static const struct dit_family dit_flux2 = {
     .name = "flux2",
+    .folder = "transformer",
     .open = dit_flux2_open,
     .close = dit_flux2_close,
     .widths = dit_flux2_widths,

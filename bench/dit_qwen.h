@@ -52,6 +52,7 @@ static inline enum lk_code dit_qwen_forward(struct lk_device *dev, const void *m
 
 static const struct dit_family dit_qwen = {
     .name = "qwen",
+    .folder = "transformer",
     .open = dit_qwen_open,
     .close = dit_qwen_close,
     .widths = dit_qwen_widths,

@@ -67,6 +67,7 @@ static inline enum lk_code dit_step1x_forward(struct lk_device *dev, const void 
 
 static const struct dit_family dit_step1x = {
     .name = "step1x",
+    .folder = "transformer",
     .open = dit_step1x_open,
     .close = dit_step1x_close,
     .widths = dit_step1x_widths,

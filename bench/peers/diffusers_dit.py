@@ -15,13 +15,21 @@ import sys
 import time
 
 DTYPES = ("f32", "bf16")
+CLASSES = dict(
+    flux2=("transformer", "Flux2Transformer2DModel"),
+    qwen=("transformer", "QwenImageTransformer2DModel"),
+    step1x=("transformer", "Step1XEditTransformer2DModel"),
+    sd=("unet", "UNet2DConditionModel"),
+    stage_c=("prior", "StableCascadeUNet"),
+    vae=("vae", "AutoencoderKL"),
+)
 
 
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--make", action="store_true")
-    parser.add_argument("--family", choices=("flux2", "qwen", "step1x"), default="flux2")
+    parser.add_argument("--family", choices=("flux2", "qwen", "step1x", "sd", "stage_c", "vae"), default="flux2")
     parser.add_argument("--dtype", choices=DTYPES, default="bf16")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--num-layers", type=int, default=1)
@@ -36,8 +44,39 @@ def arguments():
 def model_class(args):
     import diffusers
 
-    names = dict(flux2="Flux2Transformer2DModel", qwen="QwenImageTransformer2DModel", step1x="Step1XEditTransformer2DModel")
-    return getattr(diffusers, names[args.family])
+    return getattr(diffusers, CLASSES[args.family][1])
+
+
+def released_unet(args):
+    """Stable Diffusion 1.5's."""
+    return dict(sample_size=64, cross_attention_dim=768, attention_head_dim=8)
+
+
+def released_stage_c(args):
+    """Stable Cascade's widths; --num-layers of each level and kind."""
+    layers = (args.num_layers, args.num_layers)
+    return dict(
+        clip_image_in_channels=768,
+        clip_text_in_channels=1280,
+        down_num_layers_per_block=layers,
+        up_num_layers_per_block=layers,
+        switch_level=(False,),
+    )
+
+
+def released_vae(args):
+    """Stable Diffusion 1.5's."""
+    return dict(
+        block_out_channels=(128, 256, 512, 512),
+        down_block_types=("DownEncoderBlock2D",) * 4,
+        up_block_types=("UpDecoderBlock2D",) * 4,
+        layers_per_block=2,
+        norm_num_groups=32,
+        latent_channels=4,
+    )
+
+
+SQUARES = dict(sd=released_unet, stage_c=released_stage_c, vae=released_vae)
 
 
 def make(args):
@@ -46,12 +85,14 @@ def make(args):
 
     given = dict(num_attention_heads=args.num_attention_heads, joint_attention_dim=args.joint_attention_dim)
     options = {key: value for key, value in given.items() if value is not None}
-    if args.family == "qwen":
-        options["zero_cond_t"] = True
+    if args.family in SQUARES:
+        options = SQUARES[args.family](args)
+    elif args.family == "qwen":
+        options.update(zero_cond_t=True, num_layers=args.num_layers)
     else:
-        options["num_single_layers"] = args.num_single_layers
+        options.update(num_single_layers=args.num_single_layers, num_layers=args.num_layers)
     with torch.device("meta"):
-        model = model_class(args)(num_layers=args.num_layers, **options)
+        model = model_class(args)(**options)
     model = model.to(torch.bfloat16).to_empty(device="cpu")
     torch.manual_seed(0)
     with torch.no_grad():
@@ -59,10 +100,10 @@ def make(args):
             if parameter.ndim == 1:
                 parameter.fill_(1.0)
             else:
-                bound = (3.0 / parameter.shape[1]) ** 0.5
+                bound = (3.0 / parameter[0].numel()) ** 0.5
                 for row in parameter.split(4096):
                     row.copy_(torch.empty(row.shape).uniform_(-bound, bound))
-    model.save_pretrained(args.folder / "transformer", max_shard_size="100GB")
+    model.save_pretrained(args.folder / CLASSES[args.family][0], max_shard_size="100GB")
 
 
 def grid(n):
@@ -126,14 +167,47 @@ def inputs(args, model, dtype):
     )
 
 
+def square_run(args, model, dtype):
+    """What one forward of a network over a square of latents is: a function; its result as rows of pixels."""
+    import torch
+
+    def noise(seed, *shape):
+        return torch.randn(shape, generator=torch.Generator("cpu").manual_seed(seed)).to(dtype)[None]
+
+    side = int(args.noise**0.5)
+    channels = model.config.latent_channels if args.family == "vae" else model.config.in_channels
+    x = noise(1, args.noise, channels).reshape(1, side, side, channels).permute(0, 3, 1, 2).contiguous()
+
+    def rows(y):
+        return y.permute(0, 2, 3, 1).reshape(1, args.noise, -1)
+
+    if args.family == "vae":
+        return lambda: rows(model.decode(x).sample)
+    text_dim = 1280 if args.family == "stage_c" else model.config.cross_attention_dim
+    text = noise(2, args.txt, text_dim)
+    if args.family == "sd":
+        return lambda: rows(model(x, 500, text).sample)
+    image, ratio = torch.zeros(1, 1, 768, dtype=dtype), torch.tensor([0.5]).to(dtype)
+    return lambda: rows(
+        model(x, ratio, clip_text_pooled=text[:, :1], clip_text=text, clip_img=image, return_dict=False)[0]
+    )
+
+
 def serve(args):
     import diffusers
     import torch
 
     torch.set_num_threads(args.threads)
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[args.dtype]
-    model = model_class(args).from_pretrained(args.folder / "transformer", torch_dtype=dtype).eval()
-    model_inputs = inputs(args, model, dtype)
+    model = model_class(args).from_pretrained(args.folder / CLASSES[args.family][0], torch_dtype=dtype).eval()
+    if args.family in SQUARES:
+        forward = square_run(args, model, dtype)
+    else:
+        model_inputs = inputs(args, model, dtype)
+
+        def forward():
+            return model(**model_inputs)[0]
+
     isa = torch.backends.cpu.get_cpu_capability().lower()
     reply(f"ready diffusers {diffusers.__version__}, torch {torch.__version__} ({isa}, {args.threads} threads)")
     velocity = None
@@ -142,7 +216,7 @@ def serve(args):
         if words == ["run"]:
             start, cpu_start = time.perf_counter_ns(), time.process_time_ns()
             with torch.inference_mode():
-                velocity = model(**model_inputs)[0]
+                velocity = forward()
             reply(f"ns {time.perf_counter_ns() - start} {time.process_time_ns() - cpu_start}")
         elif len(words) == 2 and words[0] == "dump" and velocity is not None:
             velocity[0, : args.noise].float().numpy().tofile(words[1])

@@ -103,6 +103,22 @@ enum lk_code lk_image_to_rgb(struct lk_image *out, const struct lk_image *in) {
     return LK_OK;
 }
 
+/* PIL's alpha_composite over opaque white. */
+static uint8_t on_white(unsigned value, unsigned alpha) {
+    unsigned front = alpha * 128, sum = value * front + 255 * (255 * 128 - front) + (0x80 << 7);
+    return (uint8_t)((((sum >> 8) + sum) >> 8) >> 7);
+}
+
+enum lk_code lk_image_on_white(struct lk_image *out, const struct lk_image *in) {
+    LK_TRY(lk_image_to_rgb(out, in));
+    if (in->channels % 2) return LK_OK;
+    size_t n = (size_t)in->width * (size_t)in->height, channels = (size_t)in->channels;
+    for (size_t i = 0; i < n; i++)
+        for (size_t c = 0; c < 3; c++)
+            out->pixels[3 * i + c] = on_white(out->pixels[3 * i + c], in->pixels[channels * i + channels - 1]);
+    return LK_OK;
+}
+
 enum lk_code lk_image_decode(struct lk_image *out, const void *bytes, size_t n_bytes, const char *name, int apply_exif,
                              int64_t max_pixels) {
     *out = (struct lk_image){0};

@@ -45,6 +45,8 @@ enum lk_code lk_image_resize(struct lk_image *out, const struct lk_image *in, in
 enum lk_code lk_image_crop(struct lk_image *out, const struct lk_image *in, int left, int top, int width, int height);
 /* Alpha dropped (nothing composited), grey repeated: PIL's convert("RGB"). */
 enum lk_code lk_image_to_rgb(struct lk_image *out, const struct lk_image *in);
+/* The same with what alpha lets through white, as image processors of transformers do it. */
+enum lk_code lk_image_on_white(struct lk_image *out, const struct lk_image *in);
 
 /* A text chunk of a PNG. Both in UTF-8; written as tEXt when all characters are in Latin-1, as iTXt (uncompressed)
  * otherwise. Keys: 1 to 79 printable ASCII characters. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "eval/document/table_print.h"
 #include "eval/scores/csv.h"
 #include "eval/scores/words.h"
 #include "eval/scores/level.h"
@@ -27,6 +28,7 @@ void lk_t2i_images_free(struct lk_t2i_images *images) {
     lk_names_free(&images->fair_levels);
     lk_names_free(&images->logged);
     lk_store_free(&images->texts);
+    lk_text_free(&images->more);
     lk_t2i_images_init(images);
 }
 
@@ -116,7 +118,37 @@ static enum lk_code add_unmade(struct lk_t2i_images *images, struct lk_t2i_logge
     return LK_OK;
 }
 
-static enum lk_code log_row(struct lk_t2i_images *images, const struct lk_csv *csv) {
+/* Whether a column of the log is one of ours, which `t2i import` writes anew. */
+static bool is_ours(const struct lk_csv *csv, size_t column) {
+    static const char *const names[] = {"prompt_id", "model_tag", "seed",   "cfg",    "file_path", "arm",
+                                        "mode",      "width",     "height", "sha256", "outcome"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (lk_csv_column(csv, names[i]) == (int)column) return true;
+    for (int i = 0; i < LK_N_ASKED_CELLS; i++)
+        if (lk_csv_column(csv, lk_asked_key(i)) == (int)column) return true;
+    return false;
+}
+
+/* The names or a line's cells of all other columns. */
+static enum lk_code add_more(const struct lk_csv *csv, const bool *ours, bool names, struct lk_text *out) {
+    for (size_t i = 0; i < csv->n_columns; i++) {
+        if (ours[i]) continue;
+        lk_text_add(out, ",");
+        lk_print_csv_field(out, names ? csv->columns[i] : lk_csv_cell(csv, (int)i), "");
+    }
+    return out->rc;
+}
+
+static enum lk_code read_more(struct lk_t2i_images *images, const struct lk_csv *csv, const bool *ours,
+                              struct lk_t2i_logged *line) {
+    struct lk_text cells = {0};
+    enum lk_code rc = images->more.n ? add_more(csv, ours, false, &cells) : LK_OK;
+    line->more = rc || !cells.n ? "" : lk_store_copy(&images->texts, cells.bytes, cells.n);
+    lk_text_free(&cells);
+    return line->more ? rc : out_of_memory();
+}
+
+static enum lk_code log_row(struct lk_t2i_images *images, const struct lk_csv *csv, const bool *ours) {
     int columns[5];
     static const char *const names[5] = {"prompt_id", "model_tag", "seed", "cfg", "file_path"};
     for (int i = 0; i < 5; i++) LK_TRY(lk_csv_require(csv, names[i], &columns[i]));
@@ -135,6 +167,7 @@ static enum lk_code log_row(struct lk_t2i_images *images, const struct lk_csv *c
     line.model_tag = lk_store_copy(&images->texts, tag, strlen(tag));
     if (!line.prompt_id || !line.model_tag) return out_of_memory();
     LK_TRY(read_asked(images, csv, &line));
+    LK_TRY(read_more(images, csv, ours, &line));
     if (line.asked.outcome != LK_OUTCOME_MADE) return add_unmade(images, line, path);
     if (!*path) return lk_csv_fail(csv, columns[4], "expected a file path");
     LK_TRY(lk_names_number(&images->logged, path, strlen(path), &number));
@@ -149,11 +182,14 @@ static enum lk_code log_row(struct lk_t2i_images *images, const struct lk_csv *c
 enum lk_code lk_t2i_images_log(struct lk_t2i_images *images, const char *text, size_t n, const char *name) {
     struct lk_csv csv;
     int ignored;
+    bool ours[LK_CSV_MAX_COLUMNS];
     LK_TRY(lk_csv_open(&csv, text, n, name));
     enum lk_code rc = lk_csv_require(&csv, "file_path", &ignored);
+    for (size_t i = 0; i < csv.n_columns; i++) ours[i] = is_ours(&csv, i);
+    if (!rc) rc = add_more(&csv, ours, true, &images->more);
     for (bool more = true; !rc && more;) {
         rc = lk_csv_next(&csv, &more);
-        if (!rc && more) rc = log_row(images, &csv);
+        if (!rc && more) rc = log_row(images, &csv, ours);
     }
     lk_csv_close(&csv);
     return rc;

@@ -45,6 +45,7 @@ struct lk_t2i_logged {
     bool asked_known; /* it has the column "outcome" */
     struct lk_asked asked;
     const char *path; /* of what is not made; "": no picture */
+    const char *more; /* cells of the columns `more`, as CSV, a comma before each */
 };
 
 struct lk_t2i_images {
@@ -58,6 +59,7 @@ struct lk_t2i_images {
     struct lk_names logged;      /* paths in the log; number i is log[i] */
     struct lk_t2i_logged *log;
     size_t log_capacity;
+    struct lk_text more; /* names of the log's columns that mean nothing here, as CSV, a comma before each */
     /* Lines that are no picture: refused, placeholders, faults. They are counted, and never labelled. */
     struct lk_t2i_logged *unmade;
     size_t n_unmade, unmade_capacity;

@@ -85,9 +85,12 @@ static enum lk_code build(struct lk_t2i_prompts *out, const struct lk_t2i_design
 enum lk_code lk_t2i_prompts_build(struct lk_t2i_prompts *out, const struct lk_t2i_design *design) {
     static const char *const styles[] = {"photojournalistic photograph", "courtroom sketch", "store interior photo"};
     static const char *const contexts[] = {"a retail store aisle (staff-eye view)"};
+    /* One set for all roles, so that a role is not known by its scene. */
+    static const char *const fitting[] = {"a city street at night", "a police interview room", "a courtroom"};
     struct lk_t2i_design d = design ? *design : (struct lk_t2i_design){0};
     if (!d.n_styles) d.styles = styles, d.n_styles = 3;
     if (!d.n_contexts) d.contexts = contexts, d.n_contexts = 1;
+    if (d.n_contexts == 1 && !strcmp(d.contexts[0], "fitting")) d.contexts = fitting, d.n_contexts = 3;
     *out = (struct lk_t2i_prompts){0};
     enum lk_code rc = build(out, &d);
     if (rc) lk_t2i_prompts_free(out);

@@ -67,7 +67,7 @@ struct lk_t2i_design {
     const char *const *styles;
     int n_styles; /* 0: the three printed */
     const char *const *contexts;
-    int n_contexts; /* 0: the one printed */
+    int n_contexts; /* 0: the one printed; one that is "fitting": three that fit every role */
 };
 
 /* 12 roles x neutral, male, female x styles x contexts, ids from 1 in that nesting. design may be NULL. LK_E_INPUT for

@@ -51,13 +51,22 @@ static enum lk_code note_weights(const struct lk_device *dev, const struct lk_te
     }
 LK_OPS(PLAN_OP)
 
-/* Two ops of which an itinerary says more than that they read weights. */
+/* Three ops of which an itinerary says more than that they read weights. */
 static enum lk_code note_linear(struct lk_device *dev, const struct lk_linear *op, void *scratch) {
     (void)scratch;
     struct lk_cost cost = {0};
     LK_TRY(lk_check_linear(op, &cost));
     const struct lk_plan_note note = {.rows = op->x->shape[0], .gemm_flops = (double)cost.flops, .travels = true};
     return note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_linear, &note, op->w);
+}
+
+/* A matrix product over patches, at a linear layer's rate; filters stay where they are. */
+static enum lk_code note_conv2d(struct lk_device *dev, const struct lk_conv2d *op, void *scratch) {
+    (void)scratch;
+    struct lk_cost cost = {0};
+    LK_TRY(lk_check_conv2d(op, &cost));
+    const struct lk_plan_note note = {.gemm_flops = (double)cost.flops};
+    return note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_conv2d, &note, op->w);
 }
 
 static enum lk_code note_attention(struct lk_device *dev, const struct lk_attention *op, void *scratch) {
@@ -150,6 +159,7 @@ enum lk_code lk_device_plan_create(const struct lk_device *target, struct lk_dev
     plan->table.name.scratch = scratch_##name;
     LK_OPS(SET_OP)
     plan->table.linear.run = note_linear;
+    plan->table.conv2d.run = note_conv2d;
     plan->table.attention.run = note_attention;
     plan->target = target;
     plan->device.kind = LK_DEVICE_PLAN;

@@ -15,15 +15,19 @@ const char lk_clip_text_big_g[] =
     "\"max_position_embeddings\":77,\"model_type\":\"clip_text_model\",\"num_attention_heads\":20,"
     "\"num_hidden_layers\":32,\"projection_dim\":1280,\"vocab_size\":49408}";
 
-enum lk_code lk_clip_text_config_read(struct lk_clip_text_config *out, struct lk_config *json, bool with_projection) {
+void lk_clip_config_ignore(struct lk_config *json) {
     static const char *const inert[] = {
         "architectures", "attention_dropout",    "bos_token_id",      "dropout",
         "dtype",         "initializer_factor",   "initializer_range", "pad_token_id",
         "torch_dtype",   "transformers_version", "_name_or_path",     "tie_word_embeddings"};
+    for (size_t i = 0; i < sizeof inert / sizeof *inert; i++) lk_config_ignore(json, inert[i]);
+}
+
+void lk_clip_text_config_take(struct lk_clip_text_config *out, struct lk_config *json, bool with_projection) {
     static const char *const acts[] = {"quick_gelu", "gelu", NULL};
     struct lk_clip_text_config c = {0};
     const char *act = "quick_gelu";
-    for (size_t i = 0; i < sizeof inert / sizeof *inert; i++) lk_config_ignore(json, inert[i]);
+    lk_clip_config_ignore(json);
     lk_config_expect_string(json, "model_type", "clip_text_model");
     lk_config_expect_bool(json, "use_attention_mask", false);
     lk_config_int_or(json, "vocab_size", &c.vocab_size, 49408, 1, 1 << 24);
@@ -43,11 +47,14 @@ enum lk_code lk_clip_text_config_read(struct lk_clip_text_config *out, struct lk
         lk_config_problem(json, "num_attention_heads", LK_E_CONFIG_VALUE, "expected a divisor of hidden_size, %lld",
                           (long long)c.hidden_size);
     *out = c;
+}
+
+enum lk_code lk_clip_text_config_read(struct lk_clip_text_config *out, struct lk_config *json, bool with_projection) {
+    lk_clip_text_config_take(out, json, with_projection);
     return lk_config_close(json);
 }
 
-static void bind_layer(struct lk_bind *b, struct lk_clip_text_layer *l, const struct lk_clip_text_config *c, int i) {
-    const int64_t h = c->hidden_size, f = c->intermediate_size;
+void lk_clip_layer_bind(struct lk_bind *b, struct lk_clip_layer *l, int64_t h, int64_t f, int i) {
     const struct lk_layer_entry table[] = {
         {&l->layer_norm1, "layer_norm1", h, 0},
         {&l->q_proj, "self_attn.q_proj", h, h},
@@ -81,13 +88,18 @@ enum lk_code lk_clip_text_bind_with(struct lk_clip_text *m, const struct lk_clip
         lk_bind_loras(b, loras, NULL, 0);
         lk_bind_ignore(b, "text_model.embeddings.position_ids");
         lk_bind_ignore(b, "embeddings.position_ids");
+        /* Of a file with both towers. */
+        lk_bind_ignore(b, "vision_model.");
+        lk_bind_ignore(b, "visual_projection.");
+        lk_bind_ignore(b, "logit_scale");
         if (config->projection_dim)
             LK_BIND(b, &m->text_projection, LK_SHAPE(config->projection_dim, h), "text_projection.weight");
         lk_bind_prefix(b, "embeddings.token_embedding.weight", prefixes);
         lk_bind_embedding(b, &m->token_embedding, config->vocab_size, h, "embeddings.token_embedding.weight");
         lk_bind_embedding(b, &m->position_embedding, config->max_position_embeddings, h,
                           "embeddings.position_embedding.weight");
-        for (int64_t i = 0; i < config->num_hidden_layers; i++) bind_layer(b, &m->layers[i], config, (int)i);
+        for (int64_t i = 0; i < config->num_hidden_layers; i++)
+            lk_clip_layer_bind(b, &m->layers[i], h, config->intermediate_size, (int)i);
         const struct lk_layer_entry final[] = {{&m->final_layer_norm, "final_layer_norm", h, 0}};
         LK_BIND_LAYERS(b, final, true, "", 0);
         rc = lk_bind_finish(b, &m->owned, &m->totals);
@@ -103,23 +115,20 @@ void lk_clip_text_free(struct lk_clip_text *m) {
     m->owned = NULL;
 }
 
-static enum lk_code norm(struct lk_device *dev, const struct lk_clip_text *m, const struct lk_layer *w,
-                         const struct lk_tensor *x, const struct lk_tensor *y) {
-    struct lk_layer_norm op = {.y = y, .x = x, .weight = &w->weight, .bias = &w->bias};
-    op.eps = (float)m->config.layer_norm_eps;
-    return lk_layer_norm(dev, &op);
+static enum lk_code norm(struct lk_device *dev, float eps, const struct lk_layer *w, const struct lk_tensor *x,
+                         const struct lk_tensor *y) {
+    return lk_layer_norm(dev,
+                         &(struct lk_layer_norm){.y = y, .x = x, .weight = &w->weight, .bias = &w->bias, .eps = eps});
 }
 
-/* h [n, H] += self-attention of its norm. With a mask, padding behind the first n_real rows sees those and no padding.
- */
-static enum lk_code attend(struct lk_device *dev, const struct lk_clip_text *m, const struct lk_clip_text_layer *l,
-                           const struct lk_tensor *h, int64_t n_real) {
-    const int64_t n = h->shape[0], c = h->shape[1], heads = m->config.num_attention_heads, d = c / heads;
+static enum lk_code attend(struct lk_device *dev, const struct lk_clip_layer *l, const struct lk_clip_form *form,
+                           const struct lk_tensor *h) {
+    const int64_t n = h->shape[0], c = h->shape[1], heads = form->n_heads, d = c / heads, n_real = form->n_real;
     const size_t mark = lk_arena_mark(&dev->arena);
     struct lk_tensor x, qkv[3];
     LK_TRY(LK_NEW(&dev->arena, &x, h->dtype, n, c));
     for (int i = 0; i < 3; i++) LK_TRY(LK_NEW(&dev->arena, &qkv[i], h->dtype, n, c));
-    LK_TRY(norm(dev, m, &l->layer_norm1, h, &x));
+    LK_TRY(norm(dev, form->eps, &l->layer_norm1, h, &x));
     LK_TRY(lk_project(dev, &qkv[0], &x, &l->q_proj, LK_ACT_NONE));
     LK_TRY(lk_project(dev, &qkv[1], &x, &l->k_proj, LK_ACT_NONE));
     LK_TRY(lk_project(dev, &qkv[2], &x, &l->v_proj, LK_ACT_NONE));
@@ -129,22 +138,23 @@ static enum lk_code attend(struct lk_device *dev, const struct lk_clip_text *m, 
                                           lk_tensor_rows(&qkv[1], 0, n_real), lk_tensor_rows(&qkv[2], 0, n_real)};
         const struct lk_tensor out = LK_VIEW(&parts[0], n_rows, heads, d), q = LK_VIEW(&parts[1], n_rows, heads, d),
                                k = LK_VIEW(&parts[2], n_real, heads, d), v = LK_VIEW(&parts[3], n_real, heads, d);
-        LK_TRY(lk_attention(
-            dev, &(struct lk_attention){&out, &q, &k, &v, .scale = 1.0f / sqrtf((float)d), .causal = !padding}));
+        LK_TRY(lk_attention(dev, &(struct lk_attention){&out, &q, &k, &v, .scale = 1.0f / sqrtf((float)d),
+                                                        .causal = form->causal && !padding}));
     }
     LK_TRY(lk_project_onto(dev, h, &x, &l->out_proj, NULL));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
 }
 
-static enum lk_code feed_forward(struct lk_device *dev, const struct lk_clip_text *m,
-                                 const struct lk_clip_text_layer *l, const struct lk_tensor *h) {
+enum lk_code lk_clip_layer_run(struct lk_device *dev, const struct lk_clip_layer *l, const struct lk_clip_form *form,
+                               const struct lk_tensor *h) {
     const size_t mark = lk_arena_mark(&dev->arena);
     struct lk_tensor x, inner;
+    LK_TRY(attend(dev, l, form, h));
     LK_TRY(LK_NEW(&dev->arena, &x, h->dtype, h->shape[0], h->shape[1]));
-    LK_TRY(LK_NEW(&dev->arena, &inner, h->dtype, h->shape[0], m->config.intermediate_size));
-    LK_TRY(norm(dev, m, &l->layer_norm2, h, &x));
-    LK_TRY(lk_project(dev, &inner, &x, &l->fc1, m->config.hidden_act));
+    LK_TRY(LK_NEW(&dev->arena, &inner, h->dtype, h->shape[0], l->fc1.weight.shape[0]));
+    LK_TRY(norm(dev, form->eps, &l->layer_norm2, h, &x));
+    LK_TRY(lk_project(dev, &inner, &x, &l->fc1, form->act));
     LK_TRY(lk_project_onto(dev, h, &inner, &l->fc2, NULL));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
@@ -166,7 +176,7 @@ static enum lk_code pool(struct lk_device *dev, const struct lk_clip_text *m, co
     const size_t mark = lk_arena_mark(&dev->arena);
     struct lk_tensor end = lk_tensor_rows(h, end_of(m, p->ids, p->n), 1), x;
     LK_TRY(LK_NEW(&dev->arena, &x, h->dtype, 1, h->shape[1]));
-    LK_TRY(norm(dev, m, &m->final_layer_norm, &end, &x));
+    LK_TRY(norm(dev, (float)m->config.layer_norm_eps, &m->final_layer_norm, &end, &x));
     LK_TRY(lk_project(dev, p->pooled, &x, &(struct lk_layer){.weight = m->text_projection}, LK_ACT_NONE));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;
@@ -189,17 +199,18 @@ static enum lk_code embed(struct lk_device *dev, const struct lk_clip_text *m, c
 enum lk_code lk_clip_text_encode(struct lk_device *dev, const struct lk_clip_text *m,
                                  const struct lk_clip_text_pass *p) {
     const int64_t n_layers = m->config.num_hidden_layers;
+    const struct lk_clip_form form = {m->config.num_attention_heads, p->n_real ? p->n_real : p->n, true,
+                                      m->config.hidden_act, (float)m->config.layer_norm_eps};
     const size_t mark = lk_arena_mark(&dev->arena);
     struct lk_tensor h;
     LK_TRY(LK_NEW(&dev->arena, &h, p->hidden->dtype, p->n, m->config.hidden_size));
     LK_TRY(embed(dev, m, p, &h));
     for (int64_t i = 0; i <= n_layers; i++) {
         LK_TRY(lk_trace(dev, &h, "%s.hidden.%d", p->name, (int)i));
-        if (i == p->layer && p->final_norm) LK_TRY(norm(dev, m, &m->final_layer_norm, &h, p->hidden));
+        if (i == p->layer && p->final_norm) LK_TRY(norm(dev, form.eps, &m->final_layer_norm, &h, p->hidden));
         if (i == p->layer && !p->final_norm) LK_TRY(lk_copy(dev, &(struct lk_copy){.y = p->hidden, .x = &h}));
         if (i == n_layers || (i >= p->layer && !p->pooled)) break;
-        LK_TRY(attend(dev, m, &m->layers[i], &h, p->n_real ? p->n_real : p->n));
-        LK_TRY(feed_forward(dev, m, &m->layers[i], &h));
+        LK_TRY(lk_clip_layer_run(dev, &m->layers[i], &form, &h));
     }
     if (p->pooled) LK_TRY(pool(dev, m, p, &h));
     lk_arena_release(&dev->arena, mark);

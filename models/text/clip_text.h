@@ -15,14 +15,29 @@ struct lk_clip_text_config {
     double layer_norm_eps;
 };
 
-struct lk_clip_text_layer {
+/* A layer of either of CLIP's towers. */
+struct lk_clip_layer {
     struct lk_layer layer_norm1, q_proj, k_proj, v_proj, out_proj, layer_norm2, fc1, fc2;
 };
+/* Binds "encoder.layers.I....": norms [hidden], fc1 [intermediate, hidden]. */
+void lk_clip_layer_bind(struct lk_bind *b, struct lk_clip_layer *l, int64_t hidden, int64_t intermediate, int i);
+
+/* What all layers of a tower share. */
+struct lk_clip_form {
+    int64_t n_heads;
+    int64_t n_real; /* rows before the padding, which see these alone; padding sees no other padding */
+    bool causal;    /* rows before the padding see no later ones */
+    enum lk_act act;
+    float eps;
+};
+/* h [n, H] += attention(norm1(h)); h += fc2(act(fc1(norm2(h)))). */
+enum lk_code lk_clip_layer_run(struct lk_device *dev, const struct lk_clip_layer *l, const struct lk_clip_form *form,
+                               const struct lk_tensor *h);
 
 struct lk_clip_text {
     struct lk_clip_text_config config;
     struct lk_tensor token_embedding, position_embedding; /* [vocab, H], [positions, H] */
-    struct lk_clip_text_layer *layers;
+    struct lk_clip_layer *layers;
     struct lk_layer final_layer_norm;
     struct lk_tensor text_projection; /* [P, H] */
     struct lk_bind_totals totals;
@@ -35,6 +50,10 @@ extern const char lk_clip_text_big_g[];
 /* config.json of the class CLIPTextModel, or CLIPTextModelWithProjection; unknown keys are errors. Takes and closes
  * `json`. */
 enum lk_code lk_clip_text_config_read(struct lk_clip_text_config *out, struct lk_config *json, bool with_projection);
+/* The same of an object in a larger config, which stays open. */
+void lk_clip_text_config_take(struct lk_clip_text_config *out, struct lk_config *json, bool with_projection);
+/* Keys of either tower that change nothing here. */
+void lk_clip_config_ignore(struct lk_config *json);
 
 /* checkpoint NULL for planning; component: for messages. Free with lk_clip_text_free. */
 enum lk_code lk_clip_text_bind(struct lk_clip_text *m, const struct lk_clip_text_config *config,

@@ -76,22 +76,6 @@ enum lk_code lk_pixtral_size(const struct lk_pixtral_processor *p, int width, in
     return LK_OK;
 }
 
-/* PIL's alpha_composite over opaque white. */
-static uint8_t on_white(unsigned value, unsigned alpha) {
-    unsigned front = alpha * 128, sum = value * front + 255 * (255 * 128 - front) + (0x80 << 7);
-    return (uint8_t)((((sum >> 8) + sum) >> 8) >> 7);
-}
-
-static enum lk_code to_rgb(struct lk_image *out, const struct lk_image *in) {
-    LK_TRY(lk_image_to_rgb(out, in));
-    if (in->channels % 2) return LK_OK;
-    size_t n = (size_t)in->width * (size_t)in->height, channels = (size_t)in->channels;
-    for (size_t i = 0; i < n; i++)
-        for (size_t c = 0; c < 3; c++)
-            out->pixels[3 * i + c] = on_white(out->pixels[3 * i + c], in->pixels[channels * i + channels - 1]);
-    return LK_OK;
-}
-
 static void write_rows(float *to, const struct lk_pixtral_processor *p, const struct lk_image *image) {
     float table[3][256];
     for (int c = 0; c < 3; c++)
@@ -111,7 +95,7 @@ enum lk_code lk_pixtral_rows(const struct lk_pixtral_processor *p, const struct 
     struct lk_image rgb = {0}, resized = {0};
     *rows = NULL;
     LK_TRY(lk_pixtral_size(p, image->width, image->height, &width, &height));
-    LK_TRY(to_rgb(&rgb, image));
+    LK_TRY(lk_image_on_white(&rgb, image));
     enum lk_code rc = LK_OK;
     if (width != rgb.width || height != rgb.height) {
         rc = lk_image_resize(&resized, &rgb, width, height, LK_RESAMPLE_BICUBIC);

@@ -23,12 +23,13 @@ static const struct cli_option options[] = {
          "confusion: what is known of the pictures")},
     {T2I(CLI_FILE, "Input", "csv", "PROMPTS.csv", csv,
          "a prompt table of one's own; metrics: names prompts, and a prompt_id that it lacks is rejected"),
-     .otherwise = "prompts, generate, ask, tokens, attention: the study's own"},
+     .otherwise = "prompts, generate, ask, tokens, clip, attention: the study's own"},
     {T2I(CLI_FILE, "Input", "mitigations", "FILE.csv", mitigations,
          "prompts: a companion table with prompt_id, rewrite_prompt, diversity_prompt, safety_prompt")},
     {T2I(CLI_LIST, "Input", "style", "TEXT", styles, "prompts: a style; give it again for more"),
      .otherwise = "photojournalistic photograph, courtroom sketch, store interior photo"},
-    {T2I(CLI_LIST, "Input", "context", "TEXT", contexts, "prompts: a scene; give it again for more"),
+    {T2I(CLI_LIST, "Input", "context", "TEXT", contexts,
+         "prompts: a scene; give it again for more; fitting: three that fit every role"),
      .otherwise = "a retail store aisle (staff-eye view)"},
     {T2I(CLI_CHOICE, "Model", "labeler", "NAME", labeler,
          "label: who perceives: a model that sees, given with --model, whose thoughts of a closed set are read; or "
@@ -47,8 +48,8 @@ static const struct cli_option options[] = {
          "elsewhere "
          "as --log; DIR/latents.csv then has each channel's mean over each quarter of the picture")},
     {T2I(CLI_LIST, "Input", "token", "TEXT", tokens,
-         "tokens, attention: words of a demographic group; give it again for more"),
-     .otherwise = "male, female, man, woman, young, old and the perceived races"},
+         "tokens, clip, attention: words of a demographic group; give it again for more"),
+     .otherwise = "tokens, attention: male, female, man, woman, young, old and the perceived races"},
     {T2I(CLI_CHOICE, "Analysis", "normalize", "NAME", normalize,
          "embed-norm, generate --arm embed_norm: subtract the mean of all prompts' tokens, or divide by their "
          "deviation too; each token's norm "

@@ -234,8 +234,8 @@ static enum lk_code write_line(void *context, const struct lk_journal_row *row) 
     return lk_atomic_write(context, "\n", 1);
 }
 
-const char study_log_header[] = "prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode,fair_attribute,fair_level,"
-                                "fair_label\r\n";
+const char study_log_header[] = "prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode,fair_attribute,"
+                                "fair_level,fair_label,scheduler,width,height,sha256\r\n";
 
 struct log {
     const struct lk_study *study;
@@ -244,12 +244,18 @@ struct log {
     bool any, hosted; /* hosted: lines say what came of asking */
 };
 
-void study_log_line(struct lk_text *out, const struct lk_study_job *job) {
+void study_log_line(struct lk_text *out, const struct lk_study_job *job, int width, int height, const char *sha256) {
     bool quoted = strpbrk(job->output, ",\"") != NULL;
-    lk_text_add(out, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text,%s,%s,%s\r\n", job->prompt->id, job->model_key,
+    const char *scheduler = job->job.request.scheduler;
+    lk_text_add(out, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text,%s,%s,%s", job->prompt->id, job->model_key,
                 (unsigned long long)job->job.request.seed, job->cfg, quoted ? "\"" : "", job->output,
                 quoted ? "\"" : "", job->mitigation, job->job.request.num_inference_steps, job->fair_attribute,
                 job->fair_level, job->fair_label);
+    lk_text_add(out, ",%s,%d,%d,%s\r\n",
+                !scheduler          ? ""
+                : *scheduler == '{' ? "file"
+                                    : scheduler,
+                width, height, sha256 ? sha256 : "");
 }
 
 /* A hosted model has no guidance and no steps. What it refused has no file, a placeholder one of its own. */
@@ -270,7 +276,13 @@ static enum lk_code log_answer(struct log *log, const struct lk_journal_row *row
                 (unsigned long long)job->job.request.seed, "");
     if (asked.outcome == LK_OUTCOME_MADE || asked.outcome == LK_OUTCOME_PLACEHOLDER)
         lk_print_csv_field(&log->text, text_of(line, "output_path"), "");
-    lk_text_add(&log->text, ",%s,,text,,", job->mitigation);
+    const char *sha256 = text_of(line, "output_sha256");
+    lk_text_add(&log->text, ",%s,,text,,,,,", job->mitigation);
+    if (number_of(line, "width") > 0)
+        lk_text_add(&log->text, "%.0f,%.0f", number_of(line, "width"), number_of(line, "height"));
+    else
+        lk_text_add(&log->text, ",");
+    lk_text_add(&log->text, ",%s", sha256 ? sha256 : "");
     lk_asked_csv(&asked, &log->text);
     lk_text_add(&log->text, "\r\n");
     cJSON_Delete(line);
@@ -284,7 +296,10 @@ static enum lk_code log_picture(void *context, const struct lk_journal_row *row)
     if (job->kind != LK_EXP_T2I || (!job->hosted && row->state != LK_JOB_DONE)) return LK_OK;
     log->any = true;
     if (job->hosted) return log_answer(log, row);
-    study_log_line(&log->text, job);
+    cJSON *line = cJSON_Parse(row->made.line);
+    study_log_line(&log->text, job, (int)number_of(line, "width"), (int)number_of(line, "height"),
+                   text_of(line, "output_sha256"));
+    cJSON_Delete(line);
     if (!log->hosted || log->text.rc) return log->text.rc;
     log->text.n -= 2; /* the end of the line */
     lk_asked_csv(&(struct lk_asked){.outcome = LK_OUTCOME_MADE}, &log->text);

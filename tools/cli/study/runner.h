@@ -205,8 +205,9 @@ struct study_relabelled {
     const struct lk_study_job *job;
 };
 enum lk_code study_record_placeholder(void *relabelled, int64_t index, const char *old, struct lk_text *out);
-/* generation_log.csv, as t2i reads it: a picture made from text alone. */
+/* generation_log.csv, as t2i reads it: a picture made from text alone. The column scheduler is empty for the model's
+ * own and "file" for a file of the user's. */
 extern const char study_log_header[];
-void study_log_line(struct lk_text *out, const struct lk_study_job *job);
+void study_log_line(struct lk_text *out, const struct lk_study_job *job, int width, int height, const char *sha256);
 /* Lines in the study's order, and the log of pictures from text, unless they are there and current. */
 enum lk_code study_manifest_write(const struct lk_study *study, struct lk_journal *journal, const char *folder);

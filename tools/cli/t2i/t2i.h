@@ -33,6 +33,7 @@ enum lk_code cli_t2i_post_filter(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_filtered_folder(const struct cli_arguments *arguments, const struct lk_text *labels);
 enum lk_code cli_t2i_embed_norm(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_tokens(const struct cli_arguments *arguments);    /* token_corr.csv */
+enum lk_code cli_t2i_clip(const struct cli_arguments *arguments);      /* CLIP's cosines of pictures and prompts */
 enum lk_code cli_t2i_attention(const struct cli_arguments *arguments); /* attn_corr.csv */
 /* Of a log's pictures by --model the final latents: OUTPUT/NAME.csv, with --by of --labels or of the log. */
 enum lk_code cli_t2i_features(const struct cli_arguments *arguments, const char *name);

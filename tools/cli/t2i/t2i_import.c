@@ -71,7 +71,7 @@ static void add_line(struct import *m, const struct lk_t2i_logged *line, const c
     if (picture) lk_text_add(out, "%d,%d", picture->width, picture->height);
     lk_text_add(out, "%s,%s,%s", picture ? "" : ",", line->canvas ? "canvas" : "text", picture ? picture->sha256 : "");
     lk_asked_csv(asked, out);
-    lk_text_add(out, "\r\n");
+    lk_text_add(out, "%s\r\n", line->more);
     m->of[asked->outcome]++;
 }
 
@@ -79,7 +79,7 @@ static void add_line(struct import *m, const struct lk_t2i_logged *line, const c
 static enum lk_code add_lines(struct import *m, struct lk_text *out) {
     lk_text_add(out, "prompt_id,model_tag,seed,cfg,file_path,arm,width,height,mode,sha256");
     lk_asked_csv_header(out);
-    lk_text_add(out, "\r\n");
+    lk_text_add(out, "%s\r\n", m->log.more.n ? m->log.more.bytes : "");
     for (size_t i = 0; i < m->n; i++) {
         const struct picture *p = &m->pictures[i];
         struct lk_asked asked = p->line->asked;

@@ -56,6 +56,16 @@ static enum lk_code find_job(struct online *o, size_t row, size_t seed, char **p
     return *path ? LK_OK : out_of_memory();
 }
 
+/* A picture's line of the log. */
+static enum lk_code add_line(const struct online *o, const char *path, struct lk_text *log) {
+    struct lk_image image;
+    char name[256], sha256[65];
+    LK_TRY(lk_recipe_image_read(path, NULL, true, &image, name, sha256));
+    study_log_line(log, o->job, image.width, image.height, sha256);
+    lk_image_free(&image);
+    return log->rc;
+}
+
 /* generation_log.csv of the pictures that there are. */
 static enum lk_code write_log(struct online *o, struct lk_text *log) {
     lk_text_add(log, "%s", study_log_header);
@@ -63,8 +73,9 @@ static enum lk_code write_log(struct online *o, struct lk_text *log) {
         for (size_t seed = 0; seed < o->rows[row].made; seed++) {
             char *path;
             LK_TRY(find_job(o, row, seed, &path));
-            if (!access(path, R_OK)) study_log_line(log, o->job);
+            enum lk_code rc = access(path, R_OK) ? LK_OK : add_line(o, path, log);
             lk_free(path);
+            if (rc) return rc;
         }
     return log->rc ? log->rc : lk_atomic_write_file(o->log, log->bytes, log->n);
 }

@@ -36,7 +36,8 @@ const struct cli_verb cli_t2i_verbs[] = {
                                    "a style; give it again for more",
                                    "context",
                                    NULL,
-                                   "a scene; give it again for more",
+                                   "a scene; give it again for more; fitting: three that fit every role, as a prisoner "
+                                   "does not a shop",
                                    "only",
                                    NULL,
                                    "which columns: everything, the ten printed ones, or a companion table of the "
@@ -296,6 +297,21 @@ const struct cli_verb cli_t2i_verbs[] = {
                                    "with each group's share and with SPD",
                                    NULL},
      .run = cli_t2i_tokens},
+    {.name = "clip",
+     .summary = "write how alike CLIP finds pictures and their prompts",
+     .options = "model! log in csv token output overwrite threads",
+     .text = "The cosine of each picture and the prompt that the table has for it, the same one for every arm, and of "
+             "each picture and each --token. CLIP has biases of its own: a lower cosine of one group's pictures may be "
+             "CLIP's.",
+     .examples = (const char *const[]){"Whether a mitigation costs pictures that fit their prompts",
+                                       "likeness t2i clip --in out/run -m openai/clip-vit-large-patch14 -o clip.csv && "
+                                       "likeness stats kruskal clip.csv --value cosine --by arm",
+                                       NULL},
+     .says = (const char *const[]){"model", "DIR|NAME", "CLIP with both towers, as the hub has it", "output",
+                                   "FILE.csv", "the table [default: stdout]", LOG, "csv", NULL,
+                                   "a prompt table of one's own [default: the study's]", "token", NULL,
+                                   "words that each picture is compared with too; give it again for more", NULL},
+     .run = cli_t2i_clip},
     {.name = "attention",
      .summary = "write how much attention goes to words of demographic groups while a model paints",
      .options = "model lora log in csv token sample metrics maps study-seed output overwrite " MACHINE,

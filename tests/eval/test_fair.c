@@ -179,8 +179,10 @@ static void refusals(void **state) {
 }
 
 /* A model of 64 values whose prompt leans to one end of a direction, and whose concepts lie along it: every step moves
- * the latents by the prediction. The share of seeds that end at the direction's positive side. */
-static double share(const struct lk_fair *f, bool fair) {
+ * the latents by the prediction. Seeds that end at the direction's positive side are labelled as women; their share. */
+static double share(const struct lk_fair *f, const char *arm, struct lk_text *labels) {
+    const bool fair = !strcmp(arm, "fair");
+    const float lean = strcmp(arm, "diversity") ? -0.01f : -0.009f; /* of the prompt */
     enum { N = 64, SEEDS = 200, STEPS = 20 };
     int32_t levels[SEEDS];
     int n_positive = 0;
@@ -198,7 +200,7 @@ static double share(const struct lk_fair *f, bool fair) {
             for (int j = 0; j < N; j++) {
                 const float along = (float)(j % 4 == 0 ? 1 + j : 0) / N; /* the direction */
                 p[j] = 0;
-                p[N + j] = -0.01f * along;
+                p[N + j] = lean * along;
                 p[2 * N + j] = -0.05f * along; /* male */
                 p[3 * N + j] = 0.05f * along;  /* female */
             }
@@ -209,6 +211,8 @@ static double share(const struct lk_fair *f, bool fair) {
             for (int j = 0; j < N; j++) at += (double)p[j] / 15;
         }
         n_positive += at > 0;
+        lk_text_add(labels, "%s%d,17,sd,%d,7,true,%s,%s,%s,%s\n", arm, seed, seed, at > 0 ? "Female" : "Male", arm,
+                    fair ? "gender" : "", fair ? f->attributes[0].levels[level] : "");
         lk_sega_free(&s);
     }
     return (double)n_positive / SEEDS;
@@ -217,11 +221,42 @@ static double share(const struct lk_fair *f, bool fair) {
 static void scripted(void **state) {
     (void)state;
     struct lk_fair f;
+    struct lk_text labels = {0}, text = {0};
+    struct lk_t2i_images images;
+    struct lk_t2i_metrics m;
+    struct lk_t2i_options options = {.how = {42, 199, 0.95, NULL, 1}, .alpha = 0.05};
     read_ok(&f, lk_fair_gender);
-    const double base = share(&f, false), fair = share(&f, true);
-    print_message("share %.3f, with the instruction %.3f\n", base, fair);
+    lk_text_add(&labels, "file_path,prompt_id,model_tag,seed,cfg,face_found,gender,arm,fair_attribute,fair_level\n");
+    const double base = share(&f, "none", &labels), cue = share(&f, "diversity", &labels),
+                 fair = share(&f, "fair", &labels);
+    print_message("share %.3f, with a cue %.3f, with the instruction %.3f\n", base, cue, fair);
     assert_true(fabs(2 * base - 1) > 0.6);
     assert_true(fabs(2 * fair - 1) < 0.21); /* as published: 0.623 to 0.210 */
+    assert_ok(lk_t2i_distribution_uniform(&options.target));
+    options.reference = options.target;
+    lk_t2i_images_init(&images);
+    assert_ok(lk_t2i_images_labels(&images, labels.bytes, labels.n, "labels.csv"));
+    assert_ok(lk_t2i_images_finish(&images));
+    assert_ok(lk_t2i_metrics_compute(&m, &images, &options));
+    int n_arms = 0;
+    for (size_t i = 0; i < m.n_changes; i++) {
+        const struct lk_t2i_change *c = &m.changes[i];
+        const double expected = fabs(2 * (c->arm == LK_T2I_FAIR ? fair : cue) - 1) - fabs(2 * base - 1);
+        assert_true(fabs(c->change.change.value - expected) < 1e-12);
+        if (c->arm == LK_T2I_FAIR) assert_true(c->change.change.high < -0.4 && c->adjusted <= 0.01);
+        n_arms += !lk_t2i_pooled(&c->scope);
+    }
+    assert_int_equal(n_arms, 2);
+    struct lk_table *table;
+    assert_ok(lk_t2i_table(&m, LK_T2I_TABLE_CHANGES, &table));
+    lk_table_markdown(table, &text);
+    assert_non_null(strstr(text.bytes, "| sd | 17 | Perceived gender | Diversity cue | 200 |"));
+    assert_non_null(strstr(text.bytes, "| sd | 17 | Perceived gender | Fair guidance | 200 |"));
+    lk_table_free(table);
+    lk_t2i_metrics_free(&m);
+    lk_t2i_images_free(&images);
+    lk_text_free(&labels);
+    lk_text_free(&text);
     lk_fair_free(&f);
 }
 

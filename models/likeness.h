@@ -10,4 +10,5 @@
 #include "models/parameters.h"
 #include "models/pipeline.h"
 #include "models/recipe.h"
+#include "models/session.h"
 #include "models/text/chat.h"

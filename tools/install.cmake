@@ -1,11 +1,23 @@
-# What `cmake --install` puts in place: the program with its manual page and completions, and the library of everything
-# below the command line and the audit: liblikeness.a, headers, likeness.pc. The library is static only: its interface is
-# young, and a program should carry the kernels that its results were made with.
+# What `cmake --install` puts in place: the program with its manual page and completions, the library of everything below
+# the command line and the audit (liblikeness.a, liblikeness.so, headers, likeness.pc), and the Python package, which loads
+# the shared library. likeness.pc links the archive: a program should carry the kernels that its results were made with.
+# The shared library's name has the version, since its structs may change with each.
 set(documents ${CMAKE_BINARY_DIR}/completions)
 
 add_library(liblikeness STATIC $<TARGET_OBJECTS:lk_engine> $<TARGET_OBJECTS:lk_kernels> $<TARGET_OBJECTS:lk_weights>
                                $<TARGET_OBJECTS:lk_models>)
 set_target_properties(liblikeness PROPERTIES OUTPUT_NAME likeness LINKER_LANGUAGE C)
+add_library(liblikeness_shared SHARED $<TARGET_OBJECTS:lk_engine> $<TARGET_OBJECTS:lk_kernels>
+                                      $<TARGET_OBJECTS:lk_weights> $<TARGET_OBJECTS:lk_models>)
+set(exports ${CMAKE_CURRENT_LIST_DIR}/likeness.map)
+set_target_properties(liblikeness_shared PROPERTIES OUTPUT_NAME likeness LINKER_LANGUAGE C VERSION ${PROJECT_VERSION}
+                      SOVERSION ${PROJECT_VERSION} LINK_DEPENDS ${exports})
+# By name: the program's OpenMP, and with LIKENESS_STATIC all else, are archives that a shared object cannot take. An RPATH,
+# unlike a RUNPATH, is searched for what these libraries need too.
+target_link_options(liblikeness_shared PRIVATE -fopenmp -Wl,--version-script=${exports} -Wl,--disable-new-dtags)
+target_link_libraries(liblikeness_shared PRIVATE jpeg png16 z webpdemux webp cjson crypto utf8proc pcre2-8 Threads::Threads
+                                                 ${CMAKE_DL_LIBS} m)
+set_target_properties(liblikeness_shared PROPERTIES INSTALL_RPATH "$ORIGIN/likeness" BUILD_WITH_INSTALL_RPATH ON)
 
 # The header that a user includes, likeness.h, and those that it includes.
 set(headers models/likeness.h)
@@ -31,6 +43,10 @@ if(LIKENESS_STATIC) # Debian has no static cJSON: it goes along
   set_target_properties(likeness PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/likeness")
 endif()
 install(TARGETS liblikeness ARCHIVE DESTINATION lib)
+if(NOT LIKENESS_STATIC) # there it is in the wheel, with what it needs
+  install(TARGETS liblikeness_shared LIBRARY DESTINATION lib)
+  install(DIRECTORY tools/python/likeness DESTINATION lib/likeness/python FILES_MATCHING PATTERN "*.py" PATTERN "py.typed")
+endif()
 foreach(header ${headers})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${header} DESTINATION include/likeness/${folder})
@@ -45,7 +61,7 @@ install(FILES tools/examples/edit.c DESTINATION share/doc/likeness/examples)
 install(FILES LICENSE README.md CITATION.cff CHANGELOG.md DESTINATION share/doc/likeness)
 
 # Packages: `cpack -G TGZ` makes an archive that runs from any folder, `cpack -G DEB` a Debian package. tools/package builds
-# both with what can be linked statically.
+# both, and a wheel, with what can be linked statically.
 set(CPACK_PACKAGE_NAME likeness)
 set(CPACK_PACKAGE_VENDOR likeness)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Instruction-based image editing, and its audit")

@@ -39,6 +39,11 @@ enum lk_code lk_image_decode(struct lk_image *out, const void *bytes, size_t n_b
                              int64_t max_pixels);
 enum lk_code lk_image_read(struct lk_image *out, const char *path, int apply_exif, int64_t max_pixels);
 
+/* Whether the file has an ICC profile with other primaries than sRGB's; name: the profile's own. Decoding takes the
+ * numbers as they are, as Pillow does, so that a model or a judge sees other colours than were meant. */
+#define LK_IMAGE_PROFILE_NAME 64
+bool lk_image_other_colours(const void *bytes, size_t n_bytes, char name[LK_IMAGE_PROFILE_NAME]);
+
 /* Pillow's Image.resize, to the byte; alpha images are premultiplied before and divided after, as Pillow does. */
 enum lk_code lk_image_resize(struct lk_image *out, const struct lk_image *in, int width, int height,
                              enum lk_resample resample);

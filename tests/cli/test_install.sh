@@ -8,7 +8,7 @@ rm -rf "$scratch"
 mkdir -p "$scratch"
 cd "$scratch"
 cmake --install "$BUILD_DIR" --prefix "$prefix" >log 2>&1 || { cat log && exit 1; }
-for file in bin/likeness lib/liblikeness.a lib/pkgconfig/likeness.pc include/likeness/likeness.h include/likeness/models/pipeline.h \
+for file in bin/likeness lib/liblikeness.a lib/liblikeness.so lib/likeness/python/likeness/__init__.py lib/pkgconfig/likeness.pc include/likeness/likeness.h include/likeness/models/pipeline.h \
     include/likeness/engine/device.h share/man/man1/likeness.1 share/bash-completion/completions/likeness \
     share/zsh/site-functions/_likeness share/fish/vendor_completions.d/likeness.fish; do
     [ -s "$prefix/$file" ] || { echo "not installed: $file" && exit 1; }
@@ -49,3 +49,10 @@ cmp library.png program.png || { echo "the library's picture is not the program'
 "$prefix/bin/likeness" rerun library.png -q -m tiny -r face.jpg -o again.png >/dev/null && cmp library.png again.png
 if ./edit nowhere face.jpg x none.png 2>message; then echo "a missing model was accepted" && exit 1; fi
 grep -q nowhere message || { cat message && exit 1; }
+# The Python package finds its library and its program beside it.
+if command -v python3 >/dev/null && [ -z "$sanitizers" ]; then
+    PYTHONPATH=$prefix/lib/likeness/python PYTHONDONTWRITEBYTECODE=1 python3 -c '
+import likeness
+print(likeness.Model("tiny").family, likeness.run("models").split()[0])' >python
+    [ "$(cat python)" = "flux2-dev model" ] || { cat python && exit 1; }
+fi

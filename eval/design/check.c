@@ -132,6 +132,26 @@ static enum lk_code check_models(struct checked *c) {
     return LK_OK;
 }
 
+/* What keeps pictures from text alone from being made, once for each model; a prompt's first seed stands for all. */
+static enum lk_code check_t2i(struct checked *c) {
+    const char *told[LK_STUDY_MAX_MODELS][4] = {{NULL}};
+    struct lk_study_job *job = lk_malloc(sizeof *job);
+    enum lk_code rc = job ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", c->study->file);
+    for (size_t i = 0; i < c->study->n_jobs && !rc; i++) {
+        const struct job_key *key = &c->study->jobs[i];
+        if (c->study->experiments[key->experiment].kind != LK_EXP_T2I || key->seed > 0) continue;
+        rc = lk_study_job(c->study, i, job);
+        const char **of = told[key->model];
+        int k = 0;
+        while (k < 4 && of[k] && of[k] != job->problem) k++;
+        if (rc || !job->problem || k == 4 || of[k]) continue;
+        of[k] = job->problem;
+        NOTE(c, "models.%s: %s: %s\n", job->model_key, job->name, job->problem);
+    }
+    lk_free(job);
+    return rc;
+}
+
 static enum lk_code check_judges(struct checked *c) {
     for (int slot = 0; slot < LK_N_JUDGES; slot++) {
         const enum lk_code rc = lk_study_check_judge(c->study, slot);
@@ -157,6 +177,7 @@ enum lk_code lk_study_check(const struct lk_study *s, struct lk_text *out, size_
     find_used(&c);
     enum lk_code rc = check_sources(&c);
     if (!rc) rc = check_models(&c);
+    if (!rc) rc = check_t2i(&c);
     if (!rc) rc = check_judges(&c);
     lk_free(c.used);
     *n_problems = c.n;

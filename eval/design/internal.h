@@ -179,6 +179,8 @@ enum lk_code lk_study_read_prompts(struct lk_study *s);
 enum lk_code lk_study_expand_t2i(struct lk_study *s, int experiment);
 void lk_study_name_t2i(const struct lk_study *s, const struct job_key *key, char out[LK_STUDY_NAME_BYTES]);
 void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out);
+/* "fair" of an experiment: {"file": ..., "assign": ...}. */
+enum lk_code lk_study_read_fair(struct lk_study *s, struct lk_study_experiment *x, const char *text, size_t n);
 
 enum lk_code lk_study_expand(struct lk_study *s);
 enum lk_code lk_study_add_job(struct lk_study *s, const struct job_key *key);

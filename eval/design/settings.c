@@ -98,10 +98,10 @@ static const struct setting t2i_settings[] = {
     SEEDS("0:9"),
     {"cfg", LIST, NULL, NULL, 0, 0, EXP(cfg), "values of guidance, a picture for each [default: the model's]"},
     {"normalize", CHOICE, "none|center|zscore", NULL, 0, 0, EXP(normalize), "of the arm embed_norm [default: center]"},
-    {"fair", FILE_NAME, NULL, NULL, 0, 0, EXP(fair),
-     "of the arm fair, for Stable Diffusion: an instruction that says which concepts a prompt is pushed towards "
-     "[default: gender, half and half, but for prompts that name one]"},
-    {"fair_assign", TEXT, NULL, NULL, 0, 0, EXP(fair_assign),
+    {"fair.file", FILE_NAME, NULL, NULL, 0, 0, EXP(fair),
+     "of the arm fair, for Stable Diffusion: an instruction that says which concepts a prompt is pushed towards, as "
+     "\"fair\": {\"file\": ...} [default: gender, half and half, but for prompts that name one]"},
+    {"fair.assign", TEXT, NULL, NULL, 0, 0, EXP(fair_assign),
      "who gets which level: quota (exact shares over a prompt's seeds), draw, or a level for all [default: quota]"},
     {0},
 };
@@ -364,6 +364,7 @@ static enum lk_code write_jobs(const struct lk_study *s, struct lk_text *out) {
         lk_text_add(&all, "%d %d %d %d %d %d %d %d %d %d %d\n", k->experiment, k->model, k->arm, k->swapped,
                     k->source[0], k->source[1], k->prompt, k->pair, k->seed, k->cfg, k->mitigation);
     }
+    if (s->fair) lk_text_add(&all, "%s\n", s->fair->sha256);
     if (!all.rc) lk_sha256(all.bytes ? all.bytes : "", all.n, sha256);
     enum lk_code rc = all.rc;
     lk_text_free(&all);

@@ -398,8 +398,11 @@ static bool read_experiment(struct reader *r, const char *key, size_t stem) {
     lk_json_enter(&inner.j, '{');
     while (lk_json_next(&inner.j) && lk_json_key(&inner.j, &key)) {
         name_field(&inner, stem, key);
-        bool ok =
-            strcmp(key, "kind") ? read_member(&inner, lk_experiment_settings[kind], key, x) : lk_json_skip(&inner.j);
+        struct raw fair;
+        bool ok = !strcmp(key, "kind") ? lk_json_skip(&inner.j)
+                  : kind == LK_EXP_T2I && !strcmp(key, "fair")
+                      ? read_raw(&inner, &fair) && !(inner.j.rc = lk_study_read_fair(s, x, fair.text, fair.n))
+                      : read_member(&inner, lk_experiment_settings[kind], key, x);
         if (!ok) break;
     }
     r->j.rc = lk_json_finish(&inner.j);

@@ -88,7 +88,7 @@ struct lk_study_hosted {
     bool given, seed_field, fetch_urls;
 };
 
-enum { LK_STUDY_NAME_BYTES = 256 };
+enum { LK_STUDY_NAME_BYTES = 256, LK_STUDY_FAIR_BYTES = 128 };
 
 /* Texts live as long as the study, or in the struct itself. */
 struct lk_study_job {
@@ -122,10 +122,11 @@ struct lk_study_job {
     /* Of t2i's arm embed_norm "center" or "zscore": what is made of the embeddings of all base prompts before this
      * one's is used (models/embeds.h); NULL: nothing. */
     const char *normalize;
-    /* Of t2i's arm fair: the rule that hit (-1: none), and the attributes with their levels, joined by "+". */
+    /* Of t2i's arm fair: the rule that hit (-1: none), and the attributes, their levels, and what a
+     * classifier calls these, joined by "+". */
     int fair_rule;
     const char *fair_assign, *fair_sha256; /* of the instruction; NULL in other arms */
-    char fair_attribute[128], fair_level[128];
+    char fair_attribute[LK_STUDY_FAIR_BYTES], fair_level[LK_STUDY_FAIR_BYTES], fair_label[LK_STUDY_FAIR_BYTES];
     /* In the portrait study, of a prompt of the documents: the item as the documents would name it, whichever model
      * made it; "" otherwise. */
     char documented[LK_STUDY_NAME_BYTES];

@@ -4,6 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
+#include "engine/base/json.h"
 #include "eval/design/internal.h"
 #include "eval/t2i/prompts.h"
 
@@ -96,16 +97,35 @@ static enum lk_code add_rows(struct lk_study *s, const char *file, const struct 
     return LK_OK;
 }
 
+enum lk_code lk_study_read_fair(struct lk_study *s, struct lk_study_experiment *x, const char *text, size_t n) {
+    struct lk_json j;
+    const char *key, *value;
+    char field[100];
+    lk_json_init(&j, text, n, field_of(x, "fair", field));
+    lk_json_enter(&j, '{');
+    while (lk_json_next(&j) && lk_json_key(&j, &key)) {
+        const bool file = !strcmp(key, "file");
+        if (!file && strcmp(key, "assign") != 0)
+            lk_json_fail(&j, LK_E_CONFIG_KEY, "\"%.60s\": unknown; expected file, assign", key);
+        else if (lk_json_string(&j, &value) &&
+                 !(*(file ? &x->fair : &x->fair_assign) = lk_store_text(&s->store, value)))
+            lk_json_fail(&j, LK_E_NOMEM, "out of memory");
+    }
+    lk_json_end(&j);
+    const enum lk_code rc = lk_json_finish(&j);
+    return rc ? lk_fail_prefix(rc, "%s", s->file) : LK_OK;
+}
+
 static enum lk_code read_fair(struct lk_study *s, const struct lk_study_experiment *x) {
     char *text = NULL, field[100];
     size_t n = strlen(lk_fair_gender);
     s->fair = lk_calloc(1, sizeof *s->fair);
     if (!s->fair) return lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
-    if (x->fair) LK_TRY(lk_study_read_file(s, field_of(x, "fair", field), x->fair, &text, &n));
+    if (x->fair) LK_TRY(lk_study_read_file(s, field_of(x, "fair.file", field), x->fair, &text, &n));
     enum lk_code rc = lk_fair_read(s->fair, text ? text : lk_fair_gender, n, x->fair ? x->fair : "fair");
     lk_free(text);
     if (!rc && x->fair_assign && lk_fair_check_assign(s->fair, x->fair_assign))
-        rc = lk_study_bad(s, field_of(x, "fair_assign", field), "%s", lk_error_text());
+        rc = lk_study_bad(s, field_of(x, "fair.assign", field), "%s", lk_error_text());
     return rc;
 }
 
@@ -113,7 +133,9 @@ static enum lk_code read_fair(struct lk_study *s, const struct lk_study_experime
 static enum lk_code add_fair(struct lk_study *s, struct job_key *key, int n_seeds) {
     const struct lk_study_experiment *x = &s->experiments[key->experiment];
     const struct lk_study_prompt *prompt = &s->prompts[key->prompt];
-    key->fair_rule = (int8_t)lk_fair_rule(s->fair, prompt->text);
+    int hit;
+    LK_TRY(lk_fair_rule(s->fair, prompt->text, &hit));
+    key->fair_rule = (int8_t)hit;
     const struct lk_fair_rule *rule = key->fair_rule < 0 ? NULL : &s->fair->rules[key->fair_rule];
     const int n = rule ? rule->n_attributes : 0;
     int32_t *levels = lk_malloc((size_t)(n + 1) * (size_t)n_seeds * sizeof *levels);
@@ -190,7 +212,8 @@ enum lk_code lk_study_expand_t2i(struct lk_study *s, int e) {
     bool fair = false;
     for (int arm = 0; arm < N_ARMS; arm++) fair = fair || (arms[arm] && made[arm].arm == LK_T2I_FAIR);
     if (!rc && !fair && (x->fair || x->fair_assign))
-        rc = lk_study_bad(s, field_of(x, x->fair ? "fair" : "fair_assign", field), "goes with the arm fair");
+        rc = lk_study_bad(s, field_of(x, x->fair ? "fair.file" : "fair.assign", field), "goes with the arm fair");
+    if (x->fair && !strcmp(x->fair, "gender")) x->fair = NULL; /* the program's own */
     if (!rc && fair) rc = read_fair(s, x);
     if (!rc) rc = add_rows(s, x->table, &table);
     if (!rc) rc = hash_base(s);
@@ -205,6 +228,14 @@ static bool is_fed(const struct lk_study_job *job) {
 }
 
 _Static_assert(sizeof((struct lk_request *)0)->concepts == LK_FAIR_MAX_CONCEPTS * sizeof(char *), "as many concepts");
+
+_Static_assert(sizeof((struct lk_study_job *)0)->fair_level > LK_FAIR_MAX_ATTRIBUTES * (LK_FAIR_MAX_NAME + 1), "room");
+
+/* Names joined by "+". */
+static void join(char out[LK_STUDY_FAIR_BYTES], const char *name) {
+    const size_t n = strlen(out);
+    snprintf(out + n, LK_STUDY_FAIR_BYTES - n, "%s%s", n ? "+" : "", name);
+}
 
 static void set_fair(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
     struct lk_request *request = &out->job.request;
@@ -223,10 +254,20 @@ static void set_fair(const struct lk_study *s, const struct job_key *key, struct
     request->concept_momentum_beta = s->fair->momentum_beta;
     for (int i = 0; i < rule->n_attributes; i++) {
         const struct lk_fair_attribute *a = &s->fair->attributes[rule->attributes[i]];
-        const size_t n = strlen(out->fair_attribute), m = strlen(out->fair_level);
-        snprintf(out->fair_attribute + n, sizeof out->fair_attribute - n, "%s%.30s", i ? "+" : "", a->name);
-        snprintf(out->fair_level + m, sizeof out->fair_level - m, "%s%.30s", i ? "+" : "", a->levels[key->fair[i]]);
+        join(out->fair_attribute, a->name);
+        join(out->fair_level, a->levels[key->fair[i]]);
+        join(out->fair_label, a->labels[key->fair[i]]);
     }
+}
+
+/* Once its guidance is known: what the sampler would refuse in each of the jobs. */
+static const char *fair_problem(const struct lk_study_job *job) {
+    const struct lk_request *request = &job->job.request;
+    if (!request->n_concepts) return NULL;
+    if (lk_job_given(&job->job, lk_parameter_named("guidance-scale")) && request->guidance_scale <= 1)
+        return "the arm fair goes with a guidance above 1: without guidance concepts do nothing";
+    if (request->guidance_rescale > 0) return "the arm fair does not go with guidance_rescale; leave one out";
+    return NULL;
 }
 
 void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out) {
@@ -248,6 +289,8 @@ void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struc
     if (key->cfg >= 0)
         lk_parameter_parse(lk_parameter_named(fed ? "guidance-scale" : "true-cfg-scale"), &out->job, "",
                            x->cfg.values[key->cfg]);
+    if (!out->problem && (out->problem = fair_problem(out)))
+        out->job.request.n_concepts = 0; /* so that it has a plan */
     out->cfg = fed ? out->job.request.guidance_scale : out->job.request.true_cfg_scale;
     if (!*out->final_prompt) {
         out->final_prompt = NULL;

@@ -51,6 +51,13 @@ int lk_t2i_level_parse(int attribute, const char *text) {
     return -1;
 }
 
+bool lk_t2i_level_find(const char *attribute, const char *level, int *a, int *g) {
+    const int named = lk_t2i_attribute_parse(attribute);
+    for (*a = 0; *a < LK_N_T2I_ATTRIBUTES; ++*a)
+        if ((named < 0 || named == *a) && (*g = lk_t2i_level_parse(*a, level)) >= 0) return true;
+    return false;
+}
+
 int lk_t2i_level_of(const struct lk_label *label, int attribute) {
     const int levels[] = {label->gender, label->age, label->race, label->skin_tone};
     return levels[attribute];

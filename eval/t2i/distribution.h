@@ -14,6 +14,8 @@ int lk_t2i_attribute_parse(const char *key);      /* -1 */
 int lk_t2i_levels(int attribute);
 const char *lk_t2i_level_name(int attribute, int level); /* "Southeast Asian" */
 int lk_t2i_level_parse(int attribute, const char *text); /* -1 */
+/* The level of that name: of the attribute of that name or, where none is called so, of the first that has it. */
+bool lk_t2i_level_find(const char *attribute, const char *level, int *a, int *g);
 int lk_t2i_level_of(const struct lk_label *label, int attribute);
 /* The classifier's confidence in it; NaN when not given, as always of the skin tone. */
 double lk_t2i_confidence_of(const struct lk_label *label, int attribute);

@@ -1,16 +1,18 @@
 #include "eval/t2i/fair.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utf8proc.h>
 
 #include "engine/base/digest.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
+#include "engine/base/utf8.h"
 #include "eval/study/random.h"
+#include "eval/t2i/distribution.h"
 #include "eval/t2i/rebalance.h"
 
 const char lk_fair_gender[] =
@@ -78,12 +80,20 @@ static int level_of(const struct lk_fair_attribute *a, const char *name) {
     return -1;
 }
 
-/* The level of a member of "target" or "concepts", new in whichever comes first. */
+/* A log joins names by "+" in a cell of a table. */
+static bool is_name(const char *text) {
+    const size_t n = strlen(text);
+    return n && n <= LK_FAIR_MAX_NAME && !strpbrk(text, ",\"+\r\n");
+}
+
+/* The level of a member of "target", "concepts" or "label", new in whichever comes first. */
 static int member(struct lk_fair *f, struct lk_json *j, struct lk_fair_attribute *a, const char *key) {
     const int level = level_of(a, key);
     if (level >= 0) return level;
-    if (!*key || strchr(key, ',') || strchr(key, '"') || strchr(key, '+')) {
-        lk_json_fail(j, LK_E_CONFIG_VALUE, "level \"%.60s\": expected a name without , \" and +", key);
+    if (!is_name(key) || !strcmp(key, "quota") || !strcmp(key, "draw")) {
+        lk_json_fail(j, LK_E_CONFIG_VALUE,
+                     "level \"%.60s\": expected at most %d bytes without , \" and +, and not quota or draw", key,
+                     LK_FAIR_MAX_NAME);
         return -1;
     }
     if (a->n == LK_FAIR_MAX_CONCEPTS) {
@@ -92,18 +102,33 @@ static int member(struct lk_fair *f, struct lk_json *j, struct lk_fair_attribute
         return -1;
     }
     a->shares[a->n] = NAN;
-    a->levels[a->n] = keep(f, j, key);
+    a->labels[a->n] = a->levels[a->n] = keep(f, j, key);
     return a->levels[a->n] ? a->n++ : -1;
 }
 
-static void read_levels(struct lk_fair *f, struct lk_json *j, struct lk_fair_attribute *a, bool shares) {
+static void read_label(struct lk_fair *f, struct lk_json *j, struct lk_fair_attribute *a, int level) {
+    const char *text;
+    int attribute, found;
+    if (!lk_json_string(j, &text)) return;
+    if (is_name(text) && lk_t2i_level_find(a->name, text, &attribute, &found))
+        a->labels[level] = keep(f, j, text);
+    else
+        lk_json_fail(j, LK_E_CONFIG_VALUE, "label of \"%s\": expected a level of labels as Female, got \"%.60s\"",
+                     a->levels[level], text);
+}
+
+enum member { SHARE, CONCEPT, LABEL };
+
+static void read_levels(struct lk_fair *f, struct lk_json *j, struct lk_fair_attribute *a, enum member what) {
     const char *key, *text;
     if (!lk_json_enter(j, '{')) return;
     while (lk_json_next(j) && lk_json_key(j, &key)) {
         const int level = member(f, j, a, key);
         if (level < 0) return;
-        if (shares) {
+        if (what == SHARE) {
             read_number(j, key, 0, 1, &a->shares[level]);
+        } else if (what == LABEL) {
+            read_label(f, j, a, level);
         } else if (lk_json_string(j, &text)) {
             if (!*text || strchr(text, ';'))
                 lk_json_fail(j, LK_E_CONFIG_VALUE, "concept of \"%s\": expected a text without ;", a->levels[level]);
@@ -134,11 +159,13 @@ static void read_attribute(struct lk_fair *f, struct lk_json *j, struct lk_fair_
     a->decrease = true;
     while (lk_json_next(j) && lk_json_key(j, &key)) {
         if (!strcmp(key, "target")) {
-            read_levels(f, j, a, true);
+            read_levels(f, j, a, SHARE);
         } else if (!strcmp(key, "concepts")) {
-            read_levels(f, j, a, false);
+            read_levels(f, j, a, CONCEPT);
+        } else if (!strcmp(key, "label")) {
+            read_levels(f, j, a, LABEL);
         } else if (strcmp(key, "decrease") != 0) {
-            unknown(j, key, "target, concepts or decrease");
+            unknown(j, key, "target, concepts, label or decrease");
         } else if (lk_json_string(j, &text)) {
             a->decrease = !strcmp(text, "others");
             if (!a->decrease && strcmp(text, "none") != 0)
@@ -152,15 +179,65 @@ static void read_attributes(struct lk_fair *f, struct lk_json *j) {
     const char *key;
     if (!lk_json_enter(j, '{')) return;
     while (lk_json_next(j) && lk_json_key(j, &key)) {
-        if (f->n_attributes == LK_FAIR_MAX_ATTRIBUTES || !*key || strpbrk(key, ",\"+")) {
-            lk_json_fail(j, LK_E_CONFIG_VALUE, "attributes: expected at most %d, with names without , \" and +",
-                         LK_FAIR_MAX_ATTRIBUTES);
+        if (f->n_attributes == LK_FAIR_MAX_ATTRIBUTES || !is_name(key)) {
+            lk_json_fail(j, LK_E_CONFIG_VALUE,
+                         "attributes: expected at most %d, with names of at most %d bytes without , \" and +",
+                         LK_FAIR_MAX_ATTRIBUTES, LK_FAIR_MAX_NAME);
             return;
         }
         struct lk_fair_attribute *a = &f->attributes[f->n_attributes++];
         a->name = keep(f, j, key);
         read_attribute(f, j, a);
     }
+}
+
+/* " drug dealer ": the text's words in one case, each between two spaces, so that a phrase of whole words is a piece of
+ * it. Words are runs of letters, marks and digits. LK_E_INPUT: no UTF-8. */
+static enum lk_code add_words(struct lk_text *out, const char *text) {
+    const utf8proc_option_t options = UTF8PROC_STABLE | UTF8PROC_COMPOSE | UTF8PROC_CASEFOLD;
+    utf8proc_uint8_t *folded = NULL;
+    const utf8proc_ssize_t n =
+        utf8proc_map((const utf8proc_uint8_t *)text, (utf8proc_ssize_t)strlen(text), &folded, options);
+    if (n < 0)
+        return n == UTF8PROC_ERROR_NOMEM ? lk_fail(LK_E_NOMEM, "out of memory")
+                                         : lk_fail(LK_E_INPUT, "\"%.60s\": expected UTF-8", text);
+    lk_text_add(out, " ");
+    uint32_t code;
+    size_t length;
+    for (const char *at = (const char *)folded, *end = at + n; at < end; at += length) {
+        length = lk_utf8_decode(at, (size_t)(end - at), &code);
+        const utf8proc_category_t kind = utf8proc_category((utf8proc_int32_t)code);
+        if (kind >= UTF8PROC_CATEGORY_LU && kind <= UTF8PROC_CATEGORY_NO)
+            lk_text_bytes(out, at, length);
+        else if (out->n && out->bytes[out->n - 1] != ' ')
+            lk_text_add(out, " ");
+    }
+    if (out->n && out->bytes[out->n - 1] != ' ') lk_text_add(out, " ");
+    free(folded);
+    return out->rc;
+}
+
+/* A phrase's words, without a leading article; NULL after a failure. */
+static const char *keep_phrase(struct lk_fair *f, struct lk_json *j, const char *text) {
+    static const char *const articles[] = {" a ", " an ", " the "};
+    struct lk_text words = {0};
+    const char *kept = NULL;
+    const enum lk_code rc = add_words(&words, text);
+    if (rc) {
+        j->rc = lk_fail_prefix(rc, "%s", j->name);
+    } else {
+        const char *from = words.bytes;
+        for (int i = 0; i < 3; i++) {
+            const size_t n = strlen(articles[i]);
+            if (!strncmp(words.bytes, articles[i], n) && words.n > n) from = words.bytes + n - 1;
+        }
+        if (words.n > 1)
+            kept = keep(f, j, from);
+        else
+            lk_json_fail(j, LK_E_CONFIG_VALUE, "phrase \"%.60s\": expected a word, got none", text);
+    }
+    lk_text_free(&words);
+    return kept;
 }
 
 /* A list of phrases; in place of one "*" where any is not NULL. */
@@ -176,11 +253,12 @@ static void read_phrases(struct lk_fair *f, struct lk_json *j, const char **list
     if (!lk_json_enter(j, '[')) return;
     while (lk_json_next(j)) {
         if (!lk_json_string(j, &text)) return;
-        if (*n == LK_FAIR_MAX_PHRASES || !*text) {
-            lk_json_fail(j, LK_E_CONFIG_VALUE, "expected at most %d phrases, none of them empty", LK_FAIR_MAX_PHRASES);
+        if (*n == LK_FAIR_MAX_PHRASES) {
+            lk_json_fail(j, LK_E_CONFIG_VALUE, "expected at most %d phrases", LK_FAIR_MAX_PHRASES);
             return;
         }
-        list[(*n)++] = keep(f, j, text);
+        if (!(list[*n] = keep_phrase(f, j, text))) return;
+        ++*n;
     }
 }
 
@@ -302,49 +380,22 @@ enum lk_code lk_fair_read(struct lk_fair *f, const char *text, size_t n, const c
 
 void lk_fair_free(struct lk_fair *f) { lk_store_free(&f->store); }
 
-static bool in_word(char c) { return isalnum((unsigned char)c) || (c & 0x80); }
-
-/* Behind the words of a phrase at `at`, which begins a word; NULL where they do not stand there. */
-static bool stands(const char *at, const char *phrase) {
-    while (*phrase) {
-        if (!in_word(*phrase)) {
-            if (in_word(*at)) return false;
-            while (*phrase && !in_word(*phrase)) phrase++;
-            while (*phrase && *at && !in_word(*at)) at++;
-            continue;
-        }
-        if (tolower((unsigned char)*at++) != tolower((unsigned char)*phrase++)) return false;
-    }
-    return !in_word(*at);
-}
-
-static const char *without_article(const char *phrase) {
-    static const char *const articles[] = {"a ", "an ", "the "};
-    for (int i = 0; i < 3; i++)
-        if (!strncmp(phrase, articles[i], strlen(articles[i]))) return phrase + strlen(articles[i]);
-    return phrase;
-}
-
-static bool has_phrase(const char *prompt, const char *phrase) {
-    phrase = without_article(phrase);
-    for (const char *at = prompt; *at; at++)
-        if (in_word(*at) && (at == prompt || !in_word(at[-1])) && stands(at, phrase)) return true;
-    return false;
-}
-
-static bool has_any(const char *prompt, const char *const *phrases, int n) {
+static bool has_any(const char *words, const char *const *phrases, int n) {
     for (int i = 0; i < n; i++)
-        if (has_phrase(prompt, phrases[i])) return true;
+        if (strstr(words, phrases[i])) return true;
     return false;
 }
 
-int lk_fair_rule(const struct lk_fair *f, const char *prompt) {
-    for (int i = 0; i < f->n_rules; i++) {
+enum lk_code lk_fair_rule(const struct lk_fair *f, const char *prompt, int *rule) {
+    struct lk_text words = {0};
+    LK_TRY(add_words(&words, prompt));
+    *rule = -1;
+    for (int i = 0; i < f->n_rules && *rule < 0; i++) {
         const struct lk_fair_rule *r = &f->rules[i];
-        if (!r->any && !has_any(prompt, r->match, r->n_match)) continue;
-        if (!has_any(prompt, r->unless, r->n_unless)) return i;
+        if (!r->any && !has_any(words.bytes, r->match, r->n_match)) continue;
+        if (!has_any(words.bytes, r->unless, r->n_unless)) *rule = i;
     }
-    return -1;
+    return lk_text_free(&words);
 }
 
 enum lk_code lk_fair_check_assign(const struct lk_fair *f, const char *assign) {

@@ -9,7 +9,8 @@
  *                                "decrease": "others"}},
  *      "rules": [{"match": ["a thief"], "attributes": ["gender"]},
  *                {"match": "*", "attributes": ["gender"], "unless": ["man", "woman"]}]}
- */
+ *
+ * An attribute's "label", {"woman": "Female"}, says what a classifier calls a level that has another name. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,13 +19,20 @@
 #include "engine/base/store.h"
 #include "engine/base/status.h"
 
-enum { LK_FAIR_MAX_CONCEPTS = 8, LK_FAIR_MAX_ATTRIBUTES = 4, LK_FAIR_MAX_RULES = 64, LK_FAIR_MAX_PHRASES = 64 };
+enum {
+    LK_FAIR_MAX_CONCEPTS = 8,
+    LK_FAIR_MAX_ATTRIBUTES = 4,
+    LK_FAIR_MAX_RULES = 64,
+    LK_FAIR_MAX_PHRASES = 64,
+    LK_FAIR_MAX_NAME = 30
+};
 
 struct lk_fair_attribute {
     const char *name;
     bool decrease; /* the levels that are not chosen */
     int n;
     const char *levels[LK_FAIR_MAX_CONCEPTS], *concepts[LK_FAIR_MAX_CONCEPTS];
+    const char *labels[LK_FAIR_MAX_CONCEPTS]; /* what a classifier calls the level; its own name unless told */
     double shares[LK_FAIR_MAX_CONCEPTS];
     const char *towards[LK_FAIR_MAX_CONCEPTS], *away[LK_FAIR_MAX_CONCEPTS]; /* as lk_request.concepts has them */
 };
@@ -55,9 +63,9 @@ extern const char lk_fair_gender[];
 enum lk_code lk_fair_read(struct lk_fair *fair, const char *text, size_t n, const char *name);
 void lk_fair_free(struct lk_fair *fair);
 
-/* The first rule that hits, -1 for none. A phrase hits where its words stand in the prompt in sequence as whole words,
- * in either case (ASCII), without a leading article. */
-int lk_fair_rule(const struct lk_fair *fair, const char *prompt);
+/* rule: the first that hits, -1 for none. A phrase hits where its words stand in the prompt in sequence as whole words,
+ * in either case, without a leading article. LK_E_INPUT: the prompt is not UTF-8. */
+enum lk_code lk_fair_rule(const struct lk_fair *fair, const char *prompt, int *rule);
 
 /* assign: "quota" (the counts nearest to the target, shuffled), "draw" (each by itself), or a level that all get. */
 enum lk_code lk_fair_check_assign(const struct lk_fair *fair, const char *assign);

@@ -25,6 +25,7 @@ void lk_t2i_images_free(struct lk_t2i_images *images) {
     lk_names_free(&images->models);
     lk_names_free(&images->ids);
     lk_names_free(&images->files);
+    lk_names_free(&images->fair_levels);
     lk_names_free(&images->logged);
     lk_store_free(&images->texts);
     lk_text_free(&images->more);
@@ -44,6 +45,44 @@ static enum lk_code read_arm(const struct lk_csv *csv, int8_t *arm, bool *canvas
     *canvas = lk_same_name(mode, "canvas");
     if (!lk_is_missing(mode, strlen(mode)) && !*canvas && !lk_same_name(mode, "text"))
         return lk_csv_fail(csv, mode_column, "expected text or canvas, got \"%.40s\"", mode);
+    return LK_OK;
+}
+
+/* Piece k of names joined by "+"; its length, 0 where there is none. */
+static size_t piece(const char *names, int k, const char **out) {
+    for (*out = names; k && **out; k--) *out += strcspn(*out, "+") + (strchr(*out, '+') ? 1 : 0);
+    return strcspn(*out, "+");
+}
+
+/* What a fair instruction asked for, columns that the log and labels may have: names joined by "+". A level without a
+ * label is its own. */
+static enum lk_code read_fair(struct lk_t2i_images *images, const struct lk_csv *csv, struct lk_t2i_fair *out) {
+    static const char *const names[] = {"fair_attribute", "fair_level", "fair_label"};
+    int columns[3];
+    for (int i = 0; i < 3; i++) columns[i] = lk_csv_column(csv, names[i]);
+    if (columns[2] < 0) columns[2] = columns[1];
+    for (int k = 0; k <= LK_T2I_MAX_FAIR; k++) {
+        const char *at[3];
+        size_t n[3];
+        int32_t number = -1;
+        for (int i = 0; i < 3; i++) n[i] = piece(lk_csv_cell(csv, columns[i]), k, &at[i]);
+        for (int i = 0; i < 3; i++)
+            if (!n[i] != !n[0] || (!n[i] && *at[i]) || (n[i] && k == LK_T2I_MAX_FAIR))
+                return lk_csv_fail(csv, columns[i],
+                                   "expected %s of at most %d names joined by +, as in %s, got \"%.80s\"", names[i],
+                                   LK_T2I_MAX_FAIR, names[!i], lk_csv_cell(csv, columns[i]));
+        struct lk_text text = {0};
+        for (int i = 0; i < 3; i++) {
+            lk_text_bytes(&text, at[i], n[i]);
+            if (i < 2) lk_text_add(&text, "\t");
+        }
+        enum lk_code rc =
+            text.rc || !n[0] ? text.rc : lk_names_number(&images->fair_levels, text.bytes, text.n, &number);
+        lk_text_free(&text);
+        if (rc) return rc;
+        if (number > INT16_MAX) return lk_csv_fail(csv, columns[1], "expected at most %d levels", INT16_MAX);
+        if (k < LK_T2I_MAX_FAIR) out->of[k] = (int16_t)number;
+    }
     return LK_OK;
 }
 
@@ -121,6 +160,7 @@ static enum lk_code log_row(struct lk_t2i_images *images, const struct lk_csv *c
     LK_TRY(log_number(csv, columns[2], 9007199254740991.0, &seed));
     LK_TRY(log_number(csv, columns[3], 1000, &line.cfg));
     LK_TRY(read_arm(csv, &line.arm, &line.canvas));
+    LK_TRY(read_fair(images, csv, &line.fair));
     if (seed != floor(seed) && !isnan(seed)) return lk_csv_fail(csv, columns[2], "a seed is an integer");
     line.seed = isnan(seed) ? -1 : (int64_t)seed;
     line.prompt_id = lk_store_copy(&images->texts, id, strlen(id));
@@ -185,13 +225,14 @@ static void combine(struct lk_label *label, const struct lk_t2i_logged *logged, 
 }
 
 static enum lk_code add_image(struct lk_t2i_images *images, const struct lk_label *label, int8_t arm, bool canvas,
-                              int32_t file, size_t line) {
+                              struct lk_t2i_fair fair, int32_t file, size_t line) {
     LK_TRY(lk_grow(&images->list, &images->capacity, images->n + 1, sizeof *images->list));
     struct lk_t2i_image image = {.arm = arm,
                                  .face = label->face_found,
                                  .cfg = isnan(label->cfg) ? -1 : label->cfg,
                                  .seed = label->seed,
                                  .file = file,
+                                 .fair = fair,
                                  .line = (int32_t)(line < INT32_MAX ? line : INT32_MAX)};
     struct lk_text model = {0};
     lk_text_add(&model, "%s%s", label->model_tag, canvas ? " (canvas)" : "");
@@ -210,15 +251,18 @@ static enum lk_code add_image(struct lk_t2i_images *images, const struct lk_labe
 static enum lk_code take(struct lk_t2i_images *images, const struct lk_csv *csv, struct lk_label label, int32_t file) {
     int8_t arm;
     bool canvas;
+    struct lk_t2i_fair fair;
     const char *why = NULL;
     images->n_records++;
     LK_TRY(read_arm(csv, &arm, &canvas));
+    LK_TRY(read_fair(images, csv, &fair));
     int32_t at = lk_names_find(&images->logged, label.file_path, strlen(label.file_path));
     if (at >= 0) {
         struct lk_t2i_logged *logged = &images->log[at];
         combine(&label, logged, &why);
         if (!*lk_csv_cell(csv, lk_csv_column(csv, "arm"))) arm = logged->arm;
         if (!*lk_csv_cell(csv, lk_csv_column(csv, "mode"))) canvas = logged->canvas;
+        if (fair.of[0] < 0) fair = logged->fair;
         images->n_unlabelled -= !logged->labelled;
         logged->labelled = true;
     } else if (images->logged.n && arm != LK_T2I_POST_FILTER) {
@@ -230,7 +274,7 @@ static enum lk_code take(struct lk_t2i_images *images, const struct lk_csv *csv,
     if (!why && images->prompts && lk_names_find(&images->prompts->ids, label.prompt_id, strlen(label.prompt_id)) < 0)
         why = "the prompt table does not have its prompt_id";
     if (why) return reject(images, file, csv->line, label.file_path, why);
-    return add_image(images, &label, arm, canvas, file, csv->line);
+    return add_image(images, &label, arm, canvas, fair, file, csv->line);
 }
 
 /* The ids of the table come first, in its order. */

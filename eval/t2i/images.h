@@ -16,6 +16,12 @@
 #include "eval/t2i/distribution.h"
 #include "eval/t2i/prompts.h"
 
+/* What fair instructions ask of pictures: numbers of lk_t2i_images.fair_levels, -1 behind the last. */
+enum { LK_T2I_MAX_FAIR = 4 };
+struct lk_t2i_fair {
+    int16_t of[LK_T2I_MAX_FAIR];
+};
+
 struct lk_t2i_image {
     int32_t model, prompt; /* numbers of names */
     int8_t arm;
@@ -25,6 +31,7 @@ struct lk_t2i_image {
     double cfg;                            /* -1: not known */
     int64_t seed;
     int32_t file, line; /* where its labels stand: files' number, from 1 */
+    struct lk_t2i_fair fair;
 };
 
 /* A line of the generator's log. */
@@ -34,6 +41,7 @@ struct lk_t2i_logged {
     double cfg;   /* NaN */
     int8_t arm;
     bool canvas, labelled;
+    struct lk_t2i_fair fair;
     bool asked_known; /* it has the column "outcome" */
     struct lk_asked asked;
     const char *path; /* of what is not made; "": no picture */
@@ -44,10 +52,11 @@ struct lk_t2i_images {
     const struct lk_t2i_prompts *prompts; /* NULL: not known */
     struct lk_t2i_image *list;            /* sorted by model, prompt, arm, CFG, seed once finished */
     size_t n, capacity;
-    struct lk_names models; /* "sdxl", "qwen (canvas)": pictures of the two modes are never pooled */
-    struct lk_names ids;    /* prompts: those of the table first, in its order */
-    struct lk_names files;  /* of labels */
-    struct lk_names logged; /* paths in the log; number i is log[i] */
+    struct lk_names models;      /* "sdxl", "qwen (canvas)": pictures of the two modes are never pooled */
+    struct lk_names ids;         /* prompts: those of the table first, in its order */
+    struct lk_names files;       /* of labels */
+    struct lk_names fair_levels; /* "ATTRIBUTE\tLEVEL\tLABEL": levels that fair instructions ask for */
+    struct lk_names logged;      /* paths in the log; number i is log[i] */
     struct lk_t2i_logged *log;
     size_t log_capacity;
     struct lk_text more; /* names of the log's columns that mean nothing here, as CSV, a comma before each */
@@ -61,9 +70,10 @@ struct lk_t2i_images {
 };
 
 void lk_t2i_images_init(struct lk_t2i_images *images);
-/* The generator's log: prompt_id, model_tag, seed, cfg, file_path, and more columns, of which arm and mode (text or
- * canvas) are read, and of a model that is asked over the network what came of it (eval/hosted/asked.h): what is
- * refused needs no file_path. LK_E_INPUT with line and column. Before any labels. */
+/* The generator's log: prompt_id, model_tag, seed, cfg, file_path, and more columns, of which arm, mode (text or
+ * canvas) and what a fair instruction asked for (fair_attribute, fair_level, fair_label) are read, and of a model that
+ * is asked over the network what came of it (eval/hosted/asked.h): what is refused needs no file_path. LK_E_INPUT with
+ * line and column. Before any labels. */
 enum lk_code lk_t2i_images_log(struct lk_t2i_images *images, const char *text, size_t n, const char *name);
 /* labels.csv (eval/scores/labels.h), with an arm and a mode if it has those columns. What a record does not say is
  * taken from the log's line of the same file_path. LK_E_INPUT with line and column for a table that is not understood;

@@ -114,6 +114,7 @@ static void put_mitigations(struct writer *w) {
     put_figures(w, lk_t2i_figures_forest);
     put_table(w, LK_T2I_TABLE_CHANGES_POOLED);
     put_table(w, LK_T2I_TABLE_EFFECTS_POOLED);
+    if (w->metrics->images->fair_levels.n) put_table(w, LK_T2I_TABLE_FAIR);
 }
 
 static void put_prompts(struct writer *w) {

@@ -23,6 +23,7 @@ enum lk_t2i_table {
     LK_T2I_TABLE_SPD_POOLED,
     LK_T2I_TABLE_CHANGES_POOLED,
     LK_T2I_TABLE_EFFECTS_POOLED,
+    LK_T2I_TABLE_FAIR,
     LK_T2I_TABLE_SHARES,
     LK_T2I_TABLE_SPD,
     LK_T2I_TABLE_CHANGES,
@@ -32,6 +33,7 @@ enum lk_t2i_table {
     LK_T2I_TABLE_REJECTED,
     LK_N_T2I_TABLES
 };
+void lk_t2i_fair_rows(struct lk_table *table, const struct lk_t2i_metrics *metrics); /* LK_T2I_TABLE_FAIR */
 enum lk_code lk_t2i_table(const struct lk_t2i_metrics *metrics, enum lk_t2i_table which, struct lk_table **out);
 
 /* Figures, each handed to `use` and then freed: heat maps, shares by prompt and group of each model's base pictures;

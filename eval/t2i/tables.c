@@ -344,6 +344,8 @@ enum lk_code lk_t2i_table(const struct lk_t2i_metrics *metrics, enum lk_t2i_tabl
         [LK_T2I_TABLE_SPD_POOLED] = {"t2i_spd_pooled", "Distance from the target", spd, NULL, true},
         [LK_T2I_TABLE_CHANGES_POOLED] = {"t2i_changes_pooled", "What mitigations change", changes, NULL, true},
         [LK_T2I_TABLE_EFFECTS_POOLED] = {"t2i_effects_pooled", "Effect on each group's share", effects, NULL, true},
+        [LK_T2I_TABLE_FAIR] = {"t2i_fair", "What the fair instruction asked for and got", NULL, lk_t2i_fair_rows,
+                               false},
         [LK_T2I_TABLE_SHARES] = {"t2i_shares", "Shares of perceived groups by prompt", shares, NULL, false},
         [LK_T2I_TABLE_SPD] = {"t2i_spd", "Distance from the target by prompt", spd, NULL, false},
         [LK_T2I_TABLE_CHANGES] = {"t2i_changes", "What mitigations change by prompt", changes, NULL, false},

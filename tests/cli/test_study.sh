@@ -106,7 +106,7 @@ likeness study jobs text.json | wc -l >n
 expect 0 likeness study run text.json -o text --threads 1 --queue 64 --json
 [ "$(sed -nE 's/.*"output_sha256":"([^"]*)".*/\1/p' text/manifest.jsonl | sort -u | wc -l)" = "$(cat n)" ] ||
     fail "seeds or guidance are not the job's own"
-head -n 1 text/generation_log.csv | tr -d '\r' | grep -qx 'prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode,fair_attribute,fair_level' || fail "the log's header"
+head -n 1 text/generation_log.csv | tr -d '\r' | grep -qx 'prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode,fair_attribute,fair_level,fair_label,scheduler,width,height,sha256' || fail "the log's header"
 [ "$(wc -l <text/generation_log.csv)" = $(($(cat n) + 1)) ] || fail "a line of the log for each picture"
 [ "$(grep -c '^17,flux,[56],3,results/t2i/flux/none/flux_17_none_s[56]_cfg3.png,none,1,text' text/generation_log.csv)" = 2 ] ||
     fail "two seeds, two lines a prompt"

@@ -240,10 +240,11 @@ int golden_run(const char *family, size_t min_cases, int argc, char **argv) {
         bool flat = strstr(found.gl_pathv[i], "/flat_") || strstr(found.gl_pathv[i], "/f32_");
         bool lora = strstr(found.gl_pathv[i], "/lora_");                  /* f32 stages only: generate_lora.py */
         bool long_run = on_cuda && strstr(found.gl_pathv[i], "/region_"); /* 28 steps, f32 bounds only */
+        bool concepts = strstr(found.gl_pathv[i], "_concepts_");
         n_flat += flat || long_run || lora;
         for (int mode = 0; mode < N_MODES; mode++) {
             if (lora && mode == GOLDEN_BF16) continue;
-            if (flat && (mode != GOLDEN_F32 || on_cuda)) continue;
+            if (flat && (mode != GOLDEN_F32 || (on_cuda && !concepts))) continue;
             if (long_run && (mode != GOLDEN_F32 || !test_is_full())) continue;
             name_case(&items[n], family, found.gl_pathv[i], (enum golden_mode)mode);
             if (!chosen(items[n].label, argc, argv)) continue;

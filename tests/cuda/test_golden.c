@@ -12,12 +12,12 @@ static const struct {
     const char *family;
     size_t min_cases;
     double image_share; /* golden.h; as the family's test on the cpu device has it */
-    char *quick[2];
+    char *quick[3];
 } families[] = {
     {"flux2", 12, 0.001, {"fast/text f32", "fast/text bf16"}},
     {"qwen_edit", 9, 0.001, {"text/cut f32", "text/cut bf16"}},
     {"step1x", 9, 0.005, {"plain/text f32", "plain/text bf16"}},
-    {"sd", 13, 0.005, {"sd15/pndm f32", "sdxl/sizes f32"}},
+    {"sd", 13, 0.005, {"sd15/pndm f32", "sdxl/sizes f32", "sd15/f32_concepts_cool f32"}},
 };
 #define N_FAMILIES (sizeof families / sizeof *families)
 
@@ -36,12 +36,12 @@ int main(int argc, char **argv) {
     const bool full = argc < 2 && test_is_full();
     int worst = 0, known = full || argc < 2;
     for (size_t i = 0; i < N_FAMILIES; i++) {
-        char *quick[] = {argv[0], families[i].quick[0], families[i].quick[1], NULL};
+        char *const *q = families[i].quick, *quick[] = {argv[0], q[0], q[1], q[2], NULL};
         int code = 0;
         if (full)
             code = run(i, 1, argv);
         else if (argc < 2)
-            code = run(i, 3, quick);
+            code = run(i, q[2] ? 4 : 3, quick);
         else if (!strcmp(argv[1], families[i].family))
             known = 1, code = run(i, argc - 1, argv + 1);
         if (code) worst = code;

@@ -275,7 +275,7 @@ static void prompts_by_one_command(void **state) {
     char *log = read_of("generation_log.csv");
     assert_int_equal(n_with(log, ",dall-e-3,"), 4);
     assert_int_equal(n_with(log, ",made,,,200,"), 3);
-    assert_int_equal(n_with(log, ",,none,,text,,,refused,input,moderation_blocked,400,Your request ****"), 1);
+    assert_int_equal(n_with(log, ",,none,,text,,,,,,,,refused,input,moderation_blocked,400,Your request ****"), 1);
     free(log);
     assert_false(shell("grep -rq '" KEY "' '%s'"));
 }

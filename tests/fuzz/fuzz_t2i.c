@@ -1,10 +1,13 @@
-/* Files of the text-to-image study, told by the first byte: a prompt table, a distribution, or a log and, behind a NUL,
- * labels. What is accepted can be used, and a prompt table is read back as it was written. */
+/* Files of the text-to-image study, told by the first byte: a prompt table, a distribution, a fair instruction
+ * and, behind a NUL, a prompt, or a log and, behind a NUL, labels. What is accepted can be used, and a prompt table is
+ * read back as it was written. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/t2i/metrics.h"
+#include "eval/t2i/fair.h"
+#include "eval/t2i/report.h"
+#include "models/sd/sega.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -42,8 +45,32 @@ static void labels(const char *text, size_t n) {
     if (!rc) rc = lk_t2i_images_finish(&images);
     check(!lk_t2i_distribution_uniform(&options.target));
     options.reference = options.target;
-    if (!rc && images.n < 200 && !lk_t2i_metrics_compute(&metrics, &images, &options)) lk_t2i_metrics_free(&metrics);
+    if (!rc && images.n < 200 && !lk_t2i_metrics_compute(&metrics, &images, &options)) {
+        struct lk_table *table;
+        check(!lk_t2i_table(&metrics, LK_T2I_TABLE_FAIR, &table));
+        lk_table_free(table);
+        lk_t2i_metrics_free(&metrics);
+    }
     lk_t2i_images_free(&images);
+}
+
+static void fair(const char *text, size_t n) {
+    struct lk_fair f;
+    const char *end = memchr(text, 0, n), *concepts[LK_FAIR_MAX_CONCEPTS];
+    const size_t n_file = end ? (size_t)(end - text) : n;
+    char *prompt = lk_strndup(end ? end + 1 : "a thief", end ? n - n_file - 1 : 7);
+    int rule;
+    const int8_t none[LK_FAIR_MAX_ATTRIBUTES] = {0};
+    if (!lk_fair_read(&f, text, n_file, "input") && !lk_fair_rule(&f, prompt, &rule) && rule >= 0) {
+        int32_t levels[5];
+        for (int i = 0; i < f.rules[rule].n_attributes; i++)
+            lk_fair_deal(&f, f.rules[rule].attributes[i], "quota", 1, "p", levels, 5);
+        const int n_concepts = lk_fair_concepts(&f, rule, none, concepts);
+        check(n_concepts > 0 && n_concepts <= LK_FAIR_MAX_CONCEPTS);
+        for (int i = 0; i < n_concepts; i++) check(!lk_sega_concept_check("", concepts[i], NULL));
+    }
+    lk_fair_free(&f);
+    lk_free(prompt);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -54,6 +81,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         prompts(text, size - 1);
     else if (data[0] == 'd')
         lk_t2i_distribution_read(&distribution, text, size - 1, "input");
+    else if (data[0] == 'f')
+        fair(text, size - 1);
     else
         labels(text, size - 1);
     check(lk_alloc_live() == 0);

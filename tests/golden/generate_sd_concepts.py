@@ -4,11 +4,13 @@
 data/sd_concepts.safetensors has, per case and dtype: predictions [calls, 2 + concepts, positions, 4] of the negative prompt, the
 prompt and each concept, added (sem_guidance) and guided [calls, positions, 4], and in f32 the latents after each call. Whole runs go
 beside those of generate_sd.py as data/sd/sd15/cases/f32_concepts_*; margin is the least relative distance of a value from its
-threshold, which must be far above the error of a run.
+threshold, which must be far above the error of a run. diffusers has no such pipeline for SDXL: of the case in data/sd/sdxl the pipeline
+is the same one, given SDXL's network and texts in place of Stable Diffusion's.
 """
 
 import argparse
 import functools
+import types
 from pathlib import Path
 
 from golden_file import check_versions, prepare, save_case, version_text
@@ -33,7 +35,48 @@ CASES = {
     "eta": dict(concepts=PAIR, guidance=7.0, scheduler="ddim", eta=1.0),
 }
 SHAPE = dict(height=64, width=64, steps=12, seed=7, momentum_scale=0.5, momentum_beta=0.6, negative_prompt="low quality")
-WHOLE = {"pair": 20, "uneven": 39, "cool": 3}  # seeds
+WHOLE = {"sd15": {"pair": 20, "uneven": 39, "cool": 3}, "sdxl": {"uneven": 38}}  # seeds
+XL = dict(guidance=5.0, scheduler="euler")  # as SDXL's repository has it
+
+
+class Tokenizer:
+    """A text's number for its tokens."""
+
+    model_max_length = 77
+
+    def __init__(self, texts):
+        self.texts = texts
+
+    def __call__(self, texts, **_):
+        import torch
+
+        texts = [texts] if isinstance(texts, str) else texts
+        return types.SimpleNamespace(input_ids=torch.tensor([[self.texts.index(text)] for text in texts]))
+
+
+class UNet:
+    """Adds what SDXL's network is told beside the texts, whose order is that of the rows."""
+
+    def __init__(self, unet, pooled, size):
+        self.unet, self.pooled, self.config = unet, pooled, unet.config
+        self.time_ids = pooled.new_tensor([[*size, 0, 0, *size]]).repeat(len(pooled), 1)
+
+    def __call__(self, *args, **kwargs):
+        return self.unet(*args, added_cond_kwargs={"text_embeds": self.pooled, "time_ids": self.time_ids}, **kwargs)
+
+
+def as_xl(pipeline, parts, case, texts):
+    import torch
+
+    encoded = [parts.encode_prompt(text, do_classifier_free_guidance=False) for text in texts]
+    embeds, pooled = torch.cat([one[0] for one in encoded]), torch.cat([one[2] for one in encoded])
+    size = (case["height"], case["width"])
+    for name, part in (
+        ("tokenizer", Tokenizer(texts)),
+        ("text_encoder", lambda ids: (embeds[ids[:, 0]],)),
+        ("unet", UNet(parts.unet, pooled, size)),
+    ):
+        object.__setattr__(pipeline, name, part)
 
 
 def settings(text):
@@ -52,8 +95,10 @@ def run(folder, case, dtype, latents=None):
     from recorder import tokens
     from sd_record import SAMPLERS
 
-    options = dict(torch_dtype=dtype, safety_checker=None)
-    parts = diffusers.StableDiffusionPipeline.from_pretrained(folder, **options)
+    xl = folder.parent.name == "sdxl"
+    cls = diffusers.StableDiffusionXLPipeline if xl else diffusers.StableDiffusionPipeline
+    options = {"variant": "fp16", "add_watermarker": False} if xl else {"safety_checker": None}
+    parts = cls.from_pretrained(folder, torch_dtype=dtype, **options)
     name, changes = SAMPLERS[case["scheduler"]]
     scheduler = getattr(diffusers, name).from_config(dict(parts.scheduler.config), **changes)
     names = ("vae", "text_encoder", "tokenizer", "unet")
@@ -61,8 +106,11 @@ def run(folder, case, dtype, latents=None):
         **{name: getattr(parts, name) for name in names}, scheduler=scheduler, safety_checker=None, feature_extractor=None
     )
     pipeline.set_progress_bar_config(disable=True)
+    concepts = [settings(text) for text in case["concepts"]]
+    if xl:
+        as_xl(pipeline, parts, case, [case["negative_prompt"], case["prompt"], *(c["text"] for c in concepts)])
     every = {"predictions": [], "guided": [], "latents": []}
-    pipeline.unet.register_forward_hook(
+    parts.unet.register_forward_hook(
         lambda _, __, out: every["predictions"].append(torch.stack([tokens(x[None]) for x in out.sample]))
     )
     step = scheduler.step
@@ -83,7 +131,6 @@ def run(folder, case, dtype, latents=None):
         return out
 
     pipeline.prepare_latents = noise
-    concepts = [settings(text) for text in case["concepts"]]
     each = {key: [c[key] for c in concepts] for key in concepts[0]}
     pipeline(
         case.get("prompt", PROMPT),
@@ -144,16 +191,17 @@ def main():
         metadata[f"{name}.settings"] = " ".join(str(case[key]) for key in ("guidance", "momentum_scale", "momentum_beta"))
         metadata[f"{name}.scheduler"] = case["scheduler"]
     save_case(args.into / "sd_concepts.safetensors", tensors, metadata)
-    for name, seed in WHOLE.items():
-        case = {**SHAPE, **CASES[name], "seed": seed, "prompt": PROMPT}
+    for config, name, seed in ((config, *item) for config, cases in WHOLE.items() for item in cases.items()):
+        case = {**SHAPE, **CASES[name], **(XL if config == "sdxl" else {}), "seed": seed, "prompt": PROMPT}
+        folder = args.into / "sd" / config / "checkpoint"
         drawn = run(folder, case, torch.float32)["noise"][0]
         stages = run(folder, case, torch.float32, latents=drawn.T.reshape(1, 4, case["height"] // 8, case["width"] // 8))
-        print(name, "calls", len(stages["guided"]), "margin", margin(stages, case))
+        print(config, name, "calls", len(stages["guided"]), "margin", margin(stages, case))
         kept = {"noise": drawn, "sampler.timesteps": stages["timesteps"]}
         for i, (guided, latents) in enumerate(zip(stages["guided"], stages["latents"])):
             kept[f"step.{i}.velocity"], kept[f"step.{i}.latents"] = guided, latents
-        case.update(concepts="|".join(case["concepts"]), config="sd15", versions=version_text(versions))
-        save_case(args.into / "sd/sd15/cases" / f"f32_concepts_{name}.safetensors", {k: v.contiguous() for k, v in kept.items()}, case)
+        case.update(concepts="|".join(case["concepts"]), config=config, versions=version_text(versions))
+        save_case(args.into / "sd" / config / "cases" / f"f32_concepts_{name}.safetensors", {k: v.contiguous() for k, v in kept.items()}, case)
 
 
 if __name__ == "__main__":

@@ -55,12 +55,12 @@ static const struct cli_option options[] = {
          "deviation too; each token's norm "
          "stays as it was"),
      .otherwise = "center", .choices = "none|center|zscore"},
-    {T2I(CLI_FILE, "Sampling", "fair", "FILE.json", fair,
-         "generate --arm fair, of Stable Diffusion: an instruction that says which concepts a prompt is pushed towards "
-         "and how often each"),
-     .otherwise = "gender, half and half, but for prompts that name one"},
+    {T2I(CLI_FILE, "Sampling", "fair", "FILE.json|gender", fair,
+         "generate, the arm fair of Stable Diffusion: an instruction that says which concepts a prompt is pushed "
+         "towards and how often each; gender: half and half, but for prompts that name one"),
+     .otherwise = "gender"},
     {T2I(CLI_TEXT, "Sampling", "fair-assign", "NAME", fair_assign,
-         "generate --arm fair: quota (exact shares over a prompt's seeds), draw, or a level for all"),
+         "generate, the arm fair: quota (exact shares over a prompt's seeds), draw, or a level for all"),
      .otherwise = "quota"},
     {T2I(CLI_TEXT, "Sampling", "seeds", "A:B", seeds,
          "generate, ask: a picture of each seed from A to B, both included"),

@@ -10,10 +10,10 @@
 
 enum { SIDE = 1024 }; /* of a picture that is not there yet */
 
-/* The jobs of one experiment and model; they differ in nothing that costs. */
+/* The jobs of one experiment and model with as many concepts; they differ in nothing that costs. */
 struct group {
     const char *experiment, *model_key, *family;
-    int model;
+    int model, n_concepts;
     bool hosted;        /* costs nothing here */
     size_t n, n_unmade; /* jobs; those that lack something */
     struct lk_plan plan;
@@ -29,8 +29,8 @@ struct measured {
 };
 
 struct groups {
-    struct group list[LK_STUDY_MAX_EXPERIMENTS * LK_STUDY_MAX_MODELS];
-    int n;
+    struct group *list;
+    size_t n, capacity;
 };
 
 static void set_sizes(const struct lk_study_job *job, struct lk_image images[2]) {
@@ -99,17 +99,29 @@ static enum lk_code rate_group(const struct measured *m, const struct lk_job_run
     return LK_OK;
 }
 
+/* The group of the job, NULL for a new one. Jobs of an experiment and model lie together. */
+static struct group *group_of(const struct groups *groups, const struct lk_study_job *job) {
+    for (size_t i = groups->n; i--;) {
+        struct group *g = &groups->list[i];
+        if (g->experiment != job->experiment || g->model != job->model) return NULL;
+        if (g->n_concepts == job->job.request.n_concepts) return g;
+    }
+    return NULL;
+}
+
 /* measured: NULL: by the target. */
 static enum lk_code plan_all(const struct lk_study *study, const struct lk_device *target,
                              const struct measured *measured, struct groups *groups) {
     for (size_t i = 0; i < lk_study_n_jobs(study); i++) {
         struct lk_study_job job;
-        struct group *g = groups->n ? &groups->list[groups->n - 1] : NULL;
         LK_TRY(lk_study_job(study, i, &job));
-        if (!g || g->experiment != job.experiment || g->model != job.model) {
+        struct group *g = group_of(groups, &job);
+        if (!g) {
+            LK_TRY(lk_grow(&groups->list, &groups->capacity, groups->n + 1, sizeof *groups->list));
             g = &groups->list[groups->n++];
             *g = (struct group){
                 .experiment = job.experiment, .model_key = job.model_key, .family = job.family, .model = job.model};
+            g->n_concepts = job.job.request.n_concepts;
             g->hosted = job.hosted != NULL;
             enum lk_code rc = g->hosted ? LK_OK : plan_group(&job, target, g);
             if (rc) return lk_fail_prefix(rc, "experiments.%s, models.%s", g->experiment, g->model_key);
@@ -133,7 +145,7 @@ static enum lk_code count_devices(const char *list, int *n) {
 
 /* What the pictures were measured at where the study's are others. */
 static void print_rates(const struct groups *groups) {
-    for (int i = 0; i < groups->n; i++) {
+    for (size_t i = 0; i < groups->n; i++) {
         const struct bench_rate *r = groups->list[i].rate;
         const struct lk_plan *p = &groups->list[i].plan;
         if (r && (r->width != p->width || r->height != p->height || r->n_references != p->n_references ||
@@ -150,7 +162,7 @@ static void print_text(const struct groups *groups, int n_devices, double price)
     bool timed = groups->n && groups->list[0].seconds > 0;
     printf("%-10s %-7s %7s %10s %10s %5s %11s%s\n", "experiment", "model", "jobs", "sources", "size", "steps", "PFLOP",
            timed ? "   s/picture       hours" : "");
-    for (int i = 0; i < groups->n; i++) {
+    for (size_t i = 0; i < groups->n; i++) {
         const struct group *g = &groups->list[i];
         char size[32];
         if (g->hosted) {
@@ -162,6 +174,7 @@ static void print_text(const struct groups *groups, int n_devices, double price)
         printf("%-10s %-7s %7zu %10d %10s %5d %11.5g", g->experiment, g->model_key, g->n, g->plan.n_references, size,
                g->plan.n_steps, g->flops * (double)g->n * 1e-15);
         if (timed) printf(" %11.4g %11.5g", g->seconds, g->seconds * (double)g->n / 3600);
+        if (g->n_concepts) printf("  with %d concepts", g->n_concepts);
         printf("\n");
         n += g->n, n_unmade += g->n_unmade;
         double of_group = g->seconds * (double)g->n / 3600;
@@ -189,19 +202,24 @@ static void print_json(const struct lk_study *study, const struct groups *groups
     printf("%s, \"configuration\": \"%s\", \"jobs\": %zu, \"groups\": [", name.bytes ? name.bytes : "\"\"",
            lk_study_hash(study), lk_study_n_jobs(study));
     lk_text_free(&name);
-    for (int i = 0; i < groups->n; i++) {
+    for (size_t i = 0; i < groups->n; i++) {
         const struct group *g = &groups->list[i];
-        printf(
-            "%s\n  {\"experiment\": \"%s\", \"model\": \"%s\", \"jobs\": %zu, \"lacking\": %zu, \"width\": %d, "
-            "\"height\": %d, \"references\": %d, \"steps\": %d, \"flop_per_picture\": %.17g, \"seconds_per_picture\": ",
-            i ? "," : "", g->experiment, g->model_key, g->n, g->n_unmade, g->plan.width, g->plan.height,
-            g->plan.n_references, g->plan.n_steps, g->flops);
+        printf("%s\n  {\"experiment\": \"%s\", \"model\": \"%s\", \"jobs\": %zu, \"lacking\": %zu, \"width\": %d, "
+               "\"height\": %d, \"references\": %d, \"steps\": %d, \"concepts\": %d, \"flop_per_picture\": %.17g, "
+               "\"seconds_per_picture\": ",
+               i ? "," : "", g->experiment, g->model_key, g->n, g->n_unmade, g->plan.width, g->plan.height,
+               g->plan.n_references, g->plan.n_steps, g->n_concepts, g->flops);
         if (g->seconds > 0)
             printf("%.17g}", g->seconds);
         else
             printf("null}");
     }
     printf("\n]}\n");
+}
+
+static void free_groups(struct groups *groups) {
+    if (groups) lk_free(groups->list);
+    lk_free(groups);
 }
 
 static enum lk_code plan_on_target(const struct cli_arguments *a, const struct lk_study *study, struct groups **out) {
@@ -217,7 +235,7 @@ static enum lk_code plan_on_target(const struct cli_arguments *a, const struct l
 enum lk_code study_can_run(const struct cli_arguments *a, const struct lk_study *study) {
     struct groups *groups;
     enum lk_code rc = plan_on_target(a, study, &groups);
-    lk_free(groups);
+    free_groups(groups);
     return rc;
 }
 
@@ -230,7 +248,7 @@ enum lk_code study_plan(const struct cli_arguments *a, struct lk_study *study) {
         print_json(study, groups);
     else if (!rc)
         print_text(groups, n_devices, 0);
-    lk_free(groups);
+    free_groups(groups);
     return rc;
 }
 
@@ -251,6 +269,6 @@ enum lk_code study_bench(const struct cli_arguments *a) {
     lk_device_free(target);
     lk_study_close(study);
     lk_free(measured.rates);
-    lk_free(groups);
+    free_groups(groups);
     return rc;
 }

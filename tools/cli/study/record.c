@@ -235,7 +235,7 @@ static enum lk_code write_line(void *context, const struct lk_journal_row *row) 
 }
 
 const char study_log_header[] = "prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode,fair_attribute,"
-                                "fair_level,scheduler,width,height,sha256\r\n";
+                                "fair_level,fair_label,scheduler,width,height,sha256\r\n";
 
 struct log {
     const struct lk_study *study;
@@ -247,10 +247,10 @@ struct log {
 void study_log_line(struct lk_text *out, const struct lk_study_job *job, int width, int height, const char *sha256) {
     bool quoted = strpbrk(job->output, ",\"") != NULL;
     const char *scheduler = job->job.request.scheduler;
-    lk_text_add(out, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text,%s,%s", job->prompt->id, job->model_key,
+    lk_text_add(out, "%s,%s,%llu,%.17g,%sresults/%s%s,%s,%d,text,%s,%s,%s", job->prompt->id, job->model_key,
                 (unsigned long long)job->job.request.seed, job->cfg, quoted ? "\"" : "", job->output,
                 quoted ? "\"" : "", job->mitigation, job->job.request.num_inference_steps, job->fair_attribute,
-                job->fair_level);
+                job->fair_level, job->fair_label);
     lk_text_add(out, ",%s,%d,%d,%s\r\n",
                 !scheduler          ? ""
                 : *scheduler == '{' ? "file"
@@ -277,7 +277,7 @@ static enum lk_code log_answer(struct log *log, const struct lk_journal_row *row
     if (asked.outcome == LK_OUTCOME_MADE || asked.outcome == LK_OUTCOME_PLACEHOLDER)
         lk_print_csv_field(&log->text, text_of(line, "output_path"), "");
     const char *sha256 = text_of(line, "output_sha256");
-    lk_text_add(&log->text, ",%s,,text,,,,", job->mitigation);
+    lk_text_add(&log->text, ",%s,,text,,,,,", job->mitigation);
     if (number_of(line, "width") > 0)
         lk_text_add(&log->text, "%.0f,%.0f", number_of(line, "width"), number_of(line, "height"));
     else

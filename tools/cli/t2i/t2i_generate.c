@@ -49,9 +49,9 @@ static enum lk_code check_values(const struct cli_t2i_arguments *t) {
     return LK_OK;
 }
 
-/* A path that does not depend on where the study lies; what is no path (ORG/NAME) stays. */
+/* A path that does not depend on where the study lies; what is no path (ORG/NAME, the instruction gender) stays. */
 static cJSON *place(const char *written) {
-    char *whole = realpath(written, NULL);
+    char *whole = strcmp(written, "gender") ? realpath(written, NULL) : NULL;
     cJSON *text = cJSON_CreateString(whole ? whole : written);
     free(whole);
     return text;
@@ -153,11 +153,13 @@ enum lk_code cli_t2i_study(const struct cli_arguments *a, struct lk_study **out)
         cJSON_AddNumberToObject(t2i, "cue", (double)t->cue);
     if (ok && t->seeds) ok = cJSON_AddStringToObject(t2i, "seeds", t->seeds);
     if (ok && t->csv) ok = cJSON_AddItemToObject(t2i, "table", place(t->csv));
-    if (ok && t->fair) ok = cJSON_AddItemToObject(t2i, "fair", place(t->fair));
-    if (ok && t->fair_assign) ok = cJSON_AddStringToObject(t2i, "fair_assign", t->fair_assign);
+    if (ok && t->fair) ok = cJSON_AddItemToObject(t2i, "fair.file", place(t->fair));
+    if (ok && t->fair_assign) ok = cJSON_AddStringToObject(t2i, "fair.assign", t->fair_assign);
     if (ok && t->normalize) ok = cJSON_AddStringToObject(t2i, "normalize", t->normalize);
     if (ok && t->cfg.n) ok = cJSON_AddItemToObject(t2i, "cfg", list_of(&t->cfg));
     if (ok && t->arms.n) ok = cJSON_AddItemToObject(t2i, "arms", list_of(&t->arms));
+    if (ok && !t->arms.n && (t->fair || t->fair_assign))
+        ok = cJSON_AddItemToObject(t2i, "arms", cJSON_CreateStringArray(&(const char *){"fair"}, 1));
     char *text = ok ? cJSON_PrintUnformatted(root) : NULL;
     enum lk_code rc = text ? lk_study_parse(out, text, strlen(text), ".") : lk_fail(LK_E_NOMEM, "t2i: out of memory");
     cJSON_free(text);

@@ -88,11 +88,12 @@ const struct cli_verb cli_t2i_verbs[] = {
                                    "deviation too; each token's norm stays as it was",
                                    "fair",
                                    NULL,
-                                   "of --arm fair, of Stable Diffusion: an instruction that says which concepts a "
-                                   "prompt is pushed towards and how often each",
+                                   "the arm fair (that alone without --arm), of Stable Diffusion: an instruction that "
+                                   "says which concepts a prompt is pushed towards and how often each; gender: half "
+                                   "and half, but for prompts that name one",
                                    "fair-assign",
                                    NULL,
-                                   "of --arm fair: quota (exact shares over a prompt's seeds), draw, or a level for "
+                                   "of the arm fair: quota (exact shares over a prompt's seeds), draw, or a level for "
                                    "all",
                                    "post-filter",
                                    NULL,

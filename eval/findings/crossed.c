@@ -157,7 +157,7 @@ static enum lk_code make_columns(struct asked *a) {
             a->n_columns += known;
         }
         const int n = a->n_columns - first;
-        if (n < 2) continue;
+        if (n < 2 || a->options->apart) continue;
         struct column *mean = &a->columns[a->n_columns];
         *mean = (struct column){.outcome = k, .model = -1, .z = lk_calloc(cells + 1, sizeof *mean->z)};
         if (!mean->z) return lk_fail(LK_E_NOMEM, "findings: out of memory");
@@ -264,14 +264,17 @@ static enum lk_code range_of_kinds(struct asked *a, const struct lk_crossed_tabl
 /* Of a family of groups, or of the kinds. */
 static enum lk_code find_ranges(struct asked *a, enum lk_family_of_claims family, int attribute) {
     struct lk_claims *claims = a->claims;
-    for (int k = 0; k < a->outcomes->n_outcomes; k++) {
-        const struct column *c = mean_column(a, k);
-        if (!c) continue;
+    for (int i = 0; i < a->n_columns; i++) {
+        const struct column *c = &a->columns[i];
+        if (!a->options->apart && c != mean_column(a, c->outcome)) continue;
         const struct lk_crossed_table table = {a->n_sources, a->n_prompts, c->z, c->share_seen,
                                                a->options->prompts_are_all};
         LK_TRY(lk_grow(&claims->ranges, &claims->ranges_capacity, claims->n_ranges + 1, sizeof *claims->ranges));
         struct lk_claims_range *range = &claims->ranges[claims->n_ranges++];
-        *range = (struct lk_claims_range){.family = family, .attribute = attribute, .outcome = k};
+        *range = (struct lk_claims_range){.family = family,
+                                          .attribute = attribute,
+                                          .outcome = c->outcome,
+                                          .model = a->options->apart ? c->model : -1};
         LK_TRY(family == LK_CLAIM_KIND ? range_of_kinds(a, &table, &range->range)
                                        : lk_crossed_range(&table, &a->attributes[attribute], &a->people, &a->prompts,
                                                           1 - a->options->alpha, a->options->seed, &range->range));
@@ -280,10 +283,11 @@ static enum lk_code find_ranges(struct asked *a, enum lk_family_of_claims family
 }
 
 const struct lk_crossed_range *lk_claims_range(const struct lk_claims *claims, enum lk_family_of_claims family,
-                                               int attribute, int outcome) {
+                                               int attribute, int outcome, int model) {
     for (size_t i = 0; i < claims->n_ranges; i++) {
         const struct lk_claims_range *r = &claims->ranges[i];
-        if (r->family == family && r->attribute == attribute && r->outcome == outcome) return &r->range;
+        if (r->family == family && r->attribute == attribute && r->outcome == outcome && r->model == model)
+            return &r->range;
     }
     return NULL;
 }
@@ -312,6 +316,7 @@ enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_cl
                                                : lk_claim_models(&a, family);
         if (!rc && options->ranges && family->family == LK_CLAIM_GROUP)
             rc = find_ranges(&a, LK_CLAIM_GROUP, family->attribute);
+        if (!rc && options->measured && family->family == LK_CLAIM_GROUP) rc = lk_claim_measure_all(&a, family);
     }
     if (!rc && options->ranges && a.n_columns) rc = find_ranges(&a, LK_CLAIM_KIND, 0);
     if (!rc) rc = out->notes.rc;
@@ -332,6 +337,7 @@ void lk_claims_free(struct lk_claims *c) {
     lk_free(c->list);
     lk_free(c->cells);
     lk_free(c->ranges);
+    lk_free(c->measured);
     lk_text_free(&c->notes);
     *c = (struct lk_claims){0};
 }

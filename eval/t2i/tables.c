@@ -121,7 +121,7 @@ static void answers(struct lk_table *table, const struct lk_t2i_metrics *m) {
         for (int k = 0; k < LK_N_OUTCOMES; k++) lk_table_count(table, of[k]);
         lk_table_percent(table, refused, refused + of[LK_OUTCOME_MADE]);
         struct lk_number rate;
-        const enum lk_proportion_interval kind = refused <= 5 ? LK_CLOPPER_PEARSON : LK_WILSON;
+        const enum lk_proportion_interval kind = refused <= LK_FEW_OUTCOMES ? LK_CLOPPER_PEARSON : LK_WILSON;
         if (!lk_proportion(refused, refused + of[LK_OUTCOME_MADE], kind, 1 - m->options.alpha, &rate) &&
             !rate.undefined)
             lk_table_interval(table, rate.low, rate.high);

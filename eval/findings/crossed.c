@@ -261,6 +261,18 @@ static enum lk_code range_of_kinds(struct asked *a, const struct lk_crossed_tabl
     return LK_OK;
 }
 
+/* Whether relabelling finds a level of the range's model. Of few outcomes, as a model has by itself, draws of errors
+ * leave 0 too often; the test does not. */
+static bool any_judged(const struct lk_claims *claims, const struct lk_claims_range *range) {
+    for (size_t i = 0; i < claims->n_cells; i++) {
+        const struct lk_claim_cell *c = &claims->cells[i];
+        if (c->family == range->family && c->attribute == range->attribute && c->outcome == range->outcome &&
+            c->model == range->model && c->p <= claims->family_alpha)
+            return true;
+    }
+    return false;
+}
+
 /* Of a family of groups, or of the kinds. */
 static enum lk_code find_ranges(struct asked *a, enum lk_family_of_claims family, int attribute) {
     struct lk_claims *claims = a->claims;
@@ -278,6 +290,7 @@ static enum lk_code find_ranges(struct asked *a, enum lk_family_of_claims family
         LK_TRY(family == LK_CLAIM_KIND ? range_of_kinds(a, &table, &range->range)
                                        : lk_crossed_range(&table, &a->attributes[attribute], &a->people, &a->prompts,
                                                           1 - a->options->alpha, a->options->seed, &range->range));
+        if (a->options->apart && !any_judged(claims, range)) range->range.number.low = 0;
     }
     return LK_OK;
 }

@@ -174,6 +174,15 @@ static void refusals_are_asked_once(void **state) {
         {BAD, "{\"error\":{\"code\":null,\"message\":\"Your request was rejected as a result of our safety system.\"}}",
          "input", "in_words"},
         {BAD, "{\"error\":{\"code\":\"x\",\"message\":\"safety_violations=[sexual]\"}}", "input", "x"},
+        /* as LiteLLM's proxy 1.108.7 hands on what OpenAI says */
+        {BAD,
+         "{\"error\":{\"message\":\"litellm.BadRequestError: OpenAIException - Your request was rejected as a result "
+         "of "
+         "our safety system. Your prompt may contain text that is not allowed by our safety system.\\n\\nLiteLLM: "
+         "model "
+         "group 'strict' failed with the error above.\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":"
+         "\"400\"}}",
+         "input", "in_words"},
         {BAD, "{\"error\":{\"code\":\"contentFilter\",\"message\":\"filtered\"}}", "input", "contentFilter"},
         {"HTTP/1.1 403 Forbidden\r\n", REFUSED, "input", "moderation_blocked"},
         {"HTTP/1.1 451 Unavailable\r\n", "{\"detail\":\"against the content policy\"}", "input", "in_words"},

@@ -2,6 +2,7 @@
  * the run is killed twice while requests are under way. No answer is lost, nobody is asked again who was answered, and
  * the report's first screen says whom the service refuses. */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,8 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
@@ -19,6 +22,8 @@
 #include "tests/common/served.h"
 #include "tests/common/test.h"
 #include "tests/common/tiny_study.h"
+
+#define KEY "sk-very-s3cret"
 
 enum { SIDE = 64, N_SOURCES = 12, N_PROMPTS = 4, N_JOBS = N_SOURCES * N_PROMPTS, QUEUE = 4 };
 static char folder[1100];
@@ -167,6 +172,7 @@ static int begin(void **state) {
                 !getsockname(service.listener, (struct sockaddr *)&at, &size));
     service.port = ntohs(at.sin_port);
     service.hold_from = INT_MAX;
+    setenv("OPENAI_API_KEY", KEY, 1);
     assert_int_equal(pthread_create(&service.thread, NULL, serve, NULL), 0);
     snprintf(folder, sizeof folder, "%s", test_path("hosted-kills"));
     make_study();
@@ -275,7 +281,54 @@ static void the_report_says_whom(void **state) {
     free(page);
 }
 
+/* Neither in what the runs and their report have written, nor in what a process leaves that dies: where an ordinary one
+ * leaves a core here. */
+static void the_key_is_nowhere(void **state) {
+    char command[2600];
+    const struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
+    struct rlimit before;
+    int status, n = 0, here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)state;
+    snprintf(command, sizeof command, "grep -rq '" KEY "' '%s'", folder);
+    assert_int_not_equal(system(command), 0);
+    assert_int_equal(chdir(folder), 0);
+    getrlimit(RLIMIT_CORE, &before);
+    setrlimit(RLIMIT_CORE, &all);
+    fflush(NULL);
+    const pid_t ordinary = fork();
+    if (!ordinary) {
+        signal(SIGABRT, SIG_DFL);
+        abort();
+    }
+    assert_int_equal(waitpid(ordinary, &status, 0), ordinary);
+    const bool leaves = WCOREDUMP(status);
+    pthread_mutex_lock(&service.lock);
+    service.hold_from = 0;
+    for (int i = 0; i < N_JOBS; i++) service.asked[i] = 0;
+    pthread_mutex_unlock(&service.lock);
+    assert_int_equal(system("rm -f core*"), 0);
+    const pid_t pid = tiny_study_start(folder, "again", "run", more);
+    for (int k = 0; !n && k < 60000; k++) {
+        usleep(10000);
+        pthread_mutex_lock(&service.lock);
+        for (int i = 0; i < N_JOBS; i++) n += service.asked[i];
+        pthread_mutex_unlock(&service.lock);
+    }
+    assert_true(n > 0);
+    kill(-pid, SIGABRT);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    setrlimit(RLIMIT_CORE, &before);
+    const int found = system("ls core* >core.list 2>/dev/null; test $(wc -l <core.list) -le 1"); /* the list itself */
+    assert_int_equal(fchdir(here), 0);
+    close(here);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && !WCOREDUMP(status));
+    assert_int_equal(found, 0);
+    assert_int_not_equal(system(command), 0);
+    if (!leaves) skip();
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(no_answer_is_lost), cmocka_unit_test(the_report_says_whom)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(no_answer_is_lost), cmocka_unit_test(the_report_says_whom),
+                                       cmocka_unit_test(the_key_is_nowhere)};
     return cmocka_run_group_tests(tests, begin, end);
 }

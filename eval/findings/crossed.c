@@ -261,16 +261,21 @@ static enum lk_code range_of_kinds(struct asked *a, const struct lk_crossed_tabl
     return LK_OK;
 }
 
-/* Whether relabelling finds a level of the range's model. Of few outcomes, as a model has by itself, draws of errors
- * leave 0 too often; the test does not. */
-static bool any_judged(const struct lk_claims *claims, const struct lk_claims_range *range) {
+/* What relabelling says that the range is at least: no level is further from the mean of the others than the largest
+ * from the smallest. Of few outcomes, as a model has by itself, draws of errors say too much: their low end is beyond
+ * the truth in 8 to 11 % of studies. */
+static double least_range(const struct lk_claims *claims, const struct lk_claims_range *range) {
+    double least = 0, critical = INFINITY;
+    for (int f = 0; f < claims->n_families; f++)
+        if (claims->families[f].family == range->family && claims->families[f].attribute == range->attribute)
+            critical = claims->families[f].critical;
     for (size_t i = 0; i < claims->n_cells; i++) {
         const struct lk_claim_cell *c = &claims->cells[i];
         if (c->family == range->family && c->attribute == range->attribute && c->outcome == range->outcome &&
-            c->model == range->model && c->p <= claims->family_alpha)
-            return true;
+            c->model == range->model && c->t > critical)
+            least = fmax(least, fabs(c->difference) * (1 - critical / c->t));
     }
-    return false;
+    return least;
 }
 
 /* Of a family of groups, or of the kinds. */
@@ -290,7 +295,8 @@ static enum lk_code find_ranges(struct asked *a, enum lk_family_of_claims family
         LK_TRY(family == LK_CLAIM_KIND ? range_of_kinds(a, &table, &range->range)
                                        : lk_crossed_range(&table, &a->attributes[attribute], &a->people, &a->prompts,
                                                           1 - a->options->alpha, a->options->seed, &range->range));
-        if (a->options->apart && !any_judged(claims, range)) range->range.number.low = 0;
+        struct lk_number *number = &range->range.number;
+        if (a->options->apart) number->low = fmin(number->low, least_range(claims, range));
     }
     return LK_OK;
 }

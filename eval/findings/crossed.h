@@ -63,13 +63,14 @@ struct lk_claims_family {
     char refused[200]; /* "" */
     int n_rare;        /* columns (outcome and model) that are too rare to be asked */
     int n_cells;       /* that were judged together */
+    double critical;   /* t from which a cell is found; of groups and kinds */
 };
 
 /* What was judged of an outcome, a model and a level. */
 struct lk_claim_cell {
     enum lk_family_of_claims family;
     int attribute, outcome, model, level, against;
-    double p, difference; /* p: adjusted */
+    double p, difference, t; /* p: adjusted; t: studentised, of groups and kinds */
 };
 
 /* Of an outcome in the mean of models, or in each: the largest minus the smallest rate of an attribute's levels, or of

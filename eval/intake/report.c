@@ -9,6 +9,7 @@
 #include "eval/data/data.h"
 #include "eval/document/files.h"
 #include "eval/document/page.h"
+#include "eval/intake/compare.h"
 #include "eval/intake/findings.h"
 #include "eval/intake/refusals.h"
 
@@ -404,6 +405,11 @@ static enum lk_code write_files(const struct report *r, const char *folder) {
     snprintf(path, sizeof path, "%s/tables", folder);
     LK_TRY(lk_document_folder(path));
     for (int i = 0; i < r->n_made; i++) LK_TRY(lk_document_table_files(r->made[i].table, path));
+    struct lk_text outcomes = {0}; /* what report compare reads */
+    enum lk_code rc = lk_audit_outcomes_csv(r->audit, r->study, &outcomes);
+    if (rc) lk_text_free(&outcomes);
+    LK_TRY(rc);
+    LK_TRY(lk_document_file(folder, "outcomes", ".csv", &outcomes));
     return write_page(r, folder);
 }
 

@@ -6,10 +6,12 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "eval/intake/compare.h"
 #include "eval/intake/report.h"
+#include "tests/common/served.h"
 #include "tests/common/test.h"
 
-enum { CELLS = 40, LINES = 800, SOURCES = 28, PROMPTS = 8 };
+enum { CELLS = 40, LINES = 1000, SOURCES = 28, PROMPTS = 8 };
 
 /* A table without quoted cells, in place. */
 struct csv {
@@ -22,6 +24,7 @@ static void read_csv(const char *path, struct csv *out) {
     *out = (struct csv){.text = test_read(path, &n)};
     for (char *line = out->text, *end; *line; line = end) {
         end = line + strcspn(line, "\n");
+        if (end > line && end[-1] == '\r') end[-1] = 0;
         if (*end) *end++ = 0;
         int k = 0;
         for (char *at = line; at; k++) {
@@ -168,31 +171,89 @@ static int expect_line(const struct csv *want, int line, const struct csv *got, 
     return 0;
 }
 
-static void tables_are_the_references(void **state) {
-    static const struct {
-        const char *name;
-        int n; /* numbers in it */
-    } tables[] = {{"refusals_by_stage_race", 8 * 25},
-                  {"refusal_differences_race", 8 * 9},
-                  {"refusal_factors", 10 * 4},
-                  {"refusal_pairs", 3},
-                  {"refusal_changes", 6},
-                  {"refusals_over_time", 3 * 10},
-                  {"refusal_bounds_race", 8 * 5}};
+/* Each number of the references' tables, found in the folder's. */
+static const struct table {
+    const char *name;
+    int n; /* numbers in it */
+} report_tables[] = {{"refusals_by_stage_race", 8 * 25},
+                     {"refusal_differences_race", 8 * 9},
+                     {"refusal_factors", 10 * 4},
+                     {"refusal_pairs", 3},
+                     {"refusal_changes", 6},
+                     {"refusals_over_time", 3 * 10},
+                     {"refusal_bounds_race", 8 * 5}},
+  compare_tables[] = {{"compare_models", 5 * 6}, {"compare_race", 20 * 6}};
+
+static void expect_tables(const char *of, const struct table *tables, size_t n_tables) {
     static struct csv want, got;
-    (void)state;
-    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+    for (size_t t = 0; t < n_tables; t++) {
         char path[1300];
         int n = 0;
         snprintf(path, sizeof path, "golden/data/refusals/%s.csv", tables[t].name);
         read_csv(path, &want);
-        snprintf(path, sizeof path, "%s/tables/%s.csv", folder, tables[t].name);
+        snprintf(path, sizeof path, "%s/tables/%s.csv", of, tables[t].name);
         read_csv(path, &got);
         for (int i = 1; i < want.n_lines; i++) n += expect_line(&want, i, &got, tables[t].name);
         assert_int_equal(n, tables[t].n);
         free(want.text);
         free(got.text);
     }
+}
+
+static void tables_are_the_references(void **state) {
+    (void)state;
+    expect_tables(folder, report_tables, sizeof report_tables / sizeof *report_tables);
+}
+
+/* The same asked again, by another answer for some and none for others. */
+static void two_runs_compared(void **state) {
+    struct lk_any_compare how = {
+        .files = {"first", "second"}, .names = {"October", "November"}, .title = "t", .alpha = 0.05};
+    char *texts[2], to[1100], path[1300];
+    (void)state;
+    snprintf(to, sizeof to, "%s", test_path("refusals-compared"));
+    for (int r = 0; r < 2; r++) {
+        snprintf(path, sizeof path, "golden/data/refusals/outcomes_%s.csv", how.files[r]);
+        how.texts[r] = texts[r] = test_read(path, &how.n[r]);
+    }
+    assert_ok(lk_any_compare(&how, to));
+    expect_tables(to, compare_tables, sizeof compare_tables / sizeof *compare_tables);
+    snprintf(path, sizeof path, "%s/findings.txt", to);
+    char *found = test_read(path, NULL);
+    assert_non_null(strstr(found, "Strict, Refused: 16.7%, then 7.4%: -9.3 pp [-14.9, -3.6]."));
+    assert_non_null(strstr(found, "Strict, Refused, preserved: 14.6%, then 9.1%: -5.5 pp [-10.4, -0.5]."));
+    assert_null(strstr(found, "Even"));
+    free(found);
+    /* Nothing in common; what is no report's. */
+    how.texts[1] =
+        "model_key,model,source_id,prompt_id,arm,seed,who,measure,measure_display,value\nx,X,s,p,edited,0,asked,"
+        "refused,Refused,1\n";
+    how.n[1] = strlen(how.texts[1]);
+    assert_fails(lk_any_compare(&how, to), LK_E_INPUT, "no output of first is in second");
+    how.texts[1] =
+        "model_key,model,source_id,prompt_id,arm,seed,who,measure,measure_display,value\nx,X,s,p,edited,0,asked,"
+        "refused,Refused,7\n";
+    assert_fails(lk_any_compare(&how, to), LK_E_INPUT,
+                 "second: line 2, column 10 (\"value\"): expected a number from 0 to 1");
+    how.texts[1] = "a,b\n1,2\n", how.n[1] = 8;
+    assert_fails(lk_any_compare(&how, to), LK_E_INPUT, "model_key");
+    for (int r = 0; r < 2; r++) free(texts[r]);
+}
+
+/* The command reads what the report has written; beside itself nothing differs. */
+static void the_command_compares_reports(void **state) {
+    char to[1100], line[200], path[1300];
+    (void)state;
+    snprintf(to, sizeof to, "%s", test_path("refusals-same"));
+    const char *const argv[] = {"likeness", "report", "compare", folder, folder, "-o", to, NULL};
+    assert_int_equal(served_end(served_start(argv, line)), 0);
+    assert_string_equal(line, "No outcome is seen to differ.\n");
+    static struct csv t;
+    snprintf(path, sizeof path, "%s/tables/compare_models.csv", to);
+    read_csv(path, &t);
+    assert_in_range(t.n_lines, 4, LINES);
+    for (int i = 1; i < t.n_lines; i++) assert_true(atof(cell(&t, i, "Difference")) == 0);
+    free(t.text);
 }
 
 /* What the differences are of people and prompts, beside what counts alone say; who is judged and who stands first. */
@@ -224,7 +285,8 @@ static void differences_count_people(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tables_are_the_references),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tables_are_the_references), cmocka_unit_test(two_runs_compared),
+                                       cmocka_unit_test(the_command_compares_reports),
                                        cmocka_unit_test(differences_count_people)};
     return cmocka_run_group_tests(tests, begin, NULL);
 }

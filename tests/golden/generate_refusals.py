@@ -186,6 +186,47 @@ def bounds(edited):
     write("refusal_bounds_race", ["Outcome", "Model", "race", "Made and judged", "Refused", "Of what was made", "If none had it", "If all had it"], rows)
 
 
+def outcomes(data):
+    """A report's outcomes.csv: refused of all that was answered, soft erasure of what was judged."""
+    rows = []
+    for r in data.itertuples():
+        start = [r.model, MODELS[r.model], r.source, r.prompt, r.arm, 0]
+        end = [r.race, r.gender]
+        if r.outcome != "fault":
+            rows.append([*start, "asked", "refused", "Refused", int(r.outcome != "made"), *end])
+        if r.erased != "":
+            rows.append([*start, "judges", "soft_erasure", "Soft erasure", float(r.erased), *end])
+    names = ["model_key", "model", "source_id", "prompt_id", "arm", "seed", "who", "measure", "measure_display", "value", "race", "gender"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def compare(data):
+    """The same asked again: the service that refused one group does so less, and some is missing."""
+    random = np.random.default_rng(42)
+    later = data.copy()
+    change = (later.model == "strict") & (later.outcome == "refused") & (random.random(len(later)) < 0.6)
+    later.loc[change, ["outcome", "stage"]] = ["made", ""]
+    again = (later.model == "even") & (random.random(len(later)) < 0.05) & (later.outcome == "made")
+    later.loc[again, ["outcome", "stage", "erased"]] = ["refused", "input", ""]
+    later = later[random.random(len(later)) > 0.03]
+    first, second = outcomes(data), outcomes(later)
+    first.to_csv(OUT / "outcomes_first.csv", index=False)
+    second.to_csv(OUT / "outcomes_second.csv", index=False)
+    key = ["model_key", "source_id", "prompt_id", "arm", "seed", "who", "measure"]
+    pair = first.merge(second[[*key, "value"]], on=key, suffixes=("", "_later"))
+    pair["d"] = pair.value_later - pair.value
+    alpha = 0.05 / len(pair.groupby(["measure", "who", "model_key", "arm"]))
+    for name, by in [("compare_models", []), ("compare_race", ["race"])]:
+        rows = []
+        for of, x in pair.groupby(["measure_display", "who", "model", "arm", *by]):
+            fit = cr2(x.d.to_numpy(float), np.ones((len(x), 1)), x.source_id)
+            half = stats.t.ppf(1 - alpha / 2, wald(fit, np.eye(1))[2]) * fit[1][0, 0] ** 0.5 if fit[1][0, 0] > 0 else np.nan
+            value = x.d.mean()
+            ends = ["", ""] if np.isnan(half) else [value - half, value + half]
+            rows.append([*of, len(x), x.value.mean(), x.value_later.mean(), value, *ends])
+        write(name, ["Outcome", "By", "Model", "Arm", *by, "Pairs", "First", "Second", "Difference", "Difference low", "Difference high"], rows)
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     data = answers()
@@ -199,6 +240,7 @@ def main():
     pairs(data[data.outcome != "fault"])
     days(data[data.outcome != "fault"])
     bounds(edited)
+    compare(data)
 
 
 main()

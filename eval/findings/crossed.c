@@ -278,6 +278,27 @@ static double least_range(const struct lk_claims *claims, const struct lk_claims
     return least;
 }
 
+/* Of a model by itself. Where few people have the outcome, rates are skewed: the high end is at least that of the
+ * pairs' intervals by Wilson. */
+static enum lk_code range_alone(struct asked *a, const struct lk_crossed_table *table, struct lk_claims_range *range) {
+    const struct lk_levels *of = &a->attributes[range->attribute];
+    struct lk_number *number = &range->range.number;
+    struct lk_crossed_rate *rates = lk_calloc((size_t)of->count + 1, sizeof *rates);
+    if (!rates) return lk_fail(LK_E_NOMEM, "findings: out of memory");
+    number->low = fmin(number->low, least_range(a->claims, range));
+    enum lk_code rc = lk_crossed_rates(table, of, &a->prompts, a->n_outputs, 1 - a->options->alpha, rates, NULL);
+    for (int p = 0; p < of->count && !rc; p++)
+        for (int q = 0; q < of->count; q++) {
+            double low, high;
+            if (rates[p].undefined || rates[q].undefined || !(rates[p].few || rates[q].few)) continue;
+            if (rates[p].rate < rates[q].rate) continue;
+            lk_crossed_mover(&rates[p], &rates[q], &low, &high);
+            if (p != q && !number->no_interval) number->high = fmin(1, fmax(number->high, high));
+        }
+    lk_free(rates);
+    return rc;
+}
+
 /* Of a family of groups, or of the kinds. */
 static enum lk_code find_ranges(struct asked *a, enum lk_family_of_claims family, int attribute) {
     struct lk_claims *claims = a->claims;
@@ -295,8 +316,7 @@ static enum lk_code find_ranges(struct asked *a, enum lk_family_of_claims family
         LK_TRY(family == LK_CLAIM_KIND ? range_of_kinds(a, &table, &range->range)
                                        : lk_crossed_range(&table, &a->attributes[attribute], &a->people, &a->prompts,
                                                           1 - a->options->alpha, a->options->seed, &range->range));
-        struct lk_number *number = &range->range.number;
-        if (a->options->apart) number->low = fmin(number->low, least_range(claims, range));
+        if (a->options->apart && family == LK_CLAIM_GROUP) LK_TRY(range_alone(a, &table, range));
     }
     return LK_OK;
 }

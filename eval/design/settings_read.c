@@ -256,6 +256,7 @@ static bool read_set(struct reader *r, struct lk_study_hosted *out) {
         struct raw raw, name = {key, strlen(key), '"'};
         bool taken = !lk_study_is_word(key, name.n, 60) || out->n_set == MAX_SET;
         for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) taken |= !strcmp(key, ours[i]);
+        r->field[stem] = '\0'; /* of the word before */
         if (taken)
             return fail(r, LK_E_CONFIG_KEY, "at most 32 words beside model, prompt, n, image, seed, stream", &name);
         if (!(list[out->n_set].key = lk_store_text(&r->study->store, key))) return out_of_memory(r);

@@ -157,7 +157,7 @@ static enum lk_code make_columns(struct asked *a) {
             a->n_columns += known;
         }
         const int n = a->n_columns - first;
-        if (n < 2) continue;
+        if (n < 2 || a->options->apart) continue;
         struct column *mean = &a->columns[a->n_columns];
         *mean = (struct column){.outcome = k, .model = -1, .z = lk_calloc(cells + 1, sizeof *mean->z)};
         if (!mean->z) return lk_fail(LK_E_NOMEM, "findings: out of memory");
@@ -261,29 +261,72 @@ static enum lk_code range_of_kinds(struct asked *a, const struct lk_crossed_tabl
     return LK_OK;
 }
 
+/* What relabelling says that the range is at least: no level is further from the mean of the others than the largest
+ * from the smallest. Of few outcomes, as a model has by itself, draws of errors say too much: their low end is beyond
+ * the truth in 8 to 11 % of studies. */
+static double least_range(const struct lk_claims *claims, const struct lk_claims_range *range) {
+    double least = 0, critical = INFINITY;
+    for (int f = 0; f < claims->n_families; f++)
+        if (claims->families[f].family == range->family && claims->families[f].attribute == range->attribute)
+            critical = claims->families[f].critical;
+    for (size_t i = 0; i < claims->n_cells; i++) {
+        const struct lk_claim_cell *c = &claims->cells[i];
+        if (c->family == range->family && c->attribute == range->attribute && c->outcome == range->outcome &&
+            c->model == range->model && c->t > critical)
+            least = fmax(least, fabs(c->difference) * (1 - critical / c->t));
+    }
+    return least;
+}
+
+/* Of a model by itself. Where few people have the outcome, rates are skewed: the high end is at least that of the
+ * pairs' intervals by Wilson. */
+static enum lk_code range_alone(struct asked *a, const struct lk_crossed_table *table, struct lk_claims_range *range) {
+    const struct lk_levels *of = &a->attributes[range->attribute];
+    struct lk_number *number = &range->range.number;
+    struct lk_crossed_rate *rates = lk_calloc((size_t)of->count + 1, sizeof *rates);
+    if (!rates) return lk_fail(LK_E_NOMEM, "findings: out of memory");
+    number->low = fmin(number->low, least_range(a->claims, range));
+    enum lk_code rc = lk_crossed_rates(table, of, &a->prompts, a->n_outputs, 1 - a->options->alpha, rates, NULL);
+    for (int p = 0; p < of->count && !rc; p++)
+        for (int q = 0; q < of->count; q++) {
+            double low, high;
+            if (rates[p].undefined || rates[q].undefined || !(rates[p].few || rates[q].few)) continue;
+            if (rates[p].rate < rates[q].rate) continue;
+            lk_crossed_mover(&rates[p], &rates[q], &low, &high);
+            if (p != q && !number->no_interval) number->high = fmin(1, fmax(number->high, high));
+        }
+    lk_free(rates);
+    return rc;
+}
+
 /* Of a family of groups, or of the kinds. */
 static enum lk_code find_ranges(struct asked *a, enum lk_family_of_claims family, int attribute) {
     struct lk_claims *claims = a->claims;
-    for (int k = 0; k < a->outcomes->n_outcomes; k++) {
-        const struct column *c = mean_column(a, k);
-        if (!c) continue;
+    for (int i = 0; i < a->n_columns; i++) {
+        const struct column *c = &a->columns[i];
+        if (!a->options->apart && c != mean_column(a, c->outcome)) continue;
         const struct lk_crossed_table table = {a->n_sources, a->n_prompts, c->z, c->share_seen,
                                                a->options->prompts_are_all};
         LK_TRY(lk_grow(&claims->ranges, &claims->ranges_capacity, claims->n_ranges + 1, sizeof *claims->ranges));
         struct lk_claims_range *range = &claims->ranges[claims->n_ranges++];
-        *range = (struct lk_claims_range){.family = family, .attribute = attribute, .outcome = k};
+        *range = (struct lk_claims_range){.family = family,
+                                          .attribute = attribute,
+                                          .outcome = c->outcome,
+                                          .model = a->options->apart ? c->model : -1};
         LK_TRY(family == LK_CLAIM_KIND ? range_of_kinds(a, &table, &range->range)
                                        : lk_crossed_range(&table, &a->attributes[attribute], &a->people, &a->prompts,
                                                           1 - a->options->alpha, a->options->seed, &range->range));
+        if (a->options->apart && family == LK_CLAIM_GROUP) LK_TRY(range_alone(a, &table, range));
     }
     return LK_OK;
 }
 
 const struct lk_crossed_range *lk_claims_range(const struct lk_claims *claims, enum lk_family_of_claims family,
-                                               int attribute, int outcome) {
+                                               int attribute, int outcome, int model) {
     for (size_t i = 0; i < claims->n_ranges; i++) {
         const struct lk_claims_range *r = &claims->ranges[i];
-        if (r->family == family && r->attribute == attribute && r->outcome == outcome) return &r->range;
+        if (r->family == family && r->attribute == attribute && r->outcome == outcome && r->model == model)
+            return &r->range;
     }
     return NULL;
 }
@@ -312,6 +355,7 @@ enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_cl
                                                : lk_claim_models(&a, family);
         if (!rc && options->ranges && family->family == LK_CLAIM_GROUP)
             rc = find_ranges(&a, LK_CLAIM_GROUP, family->attribute);
+        if (!rc && options->measured && family->family == LK_CLAIM_GROUP) rc = lk_claim_measure_all(&a, family);
     }
     if (!rc && options->ranges && a.n_columns) rc = find_ranges(&a, LK_CLAIM_KIND, 0);
     if (!rc) rc = out->notes.rc;
@@ -332,6 +376,7 @@ void lk_claims_free(struct lk_claims *c) {
     lk_free(c->list);
     lk_free(c->cells);
     lk_free(c->ranges);
+    lk_free(c->measured);
     lk_text_free(&c->notes);
     *c = (struct lk_claims){0};
 }

@@ -33,6 +33,8 @@ struct lk_claims_options {
     bool prompts_are_all;  /* nothing is said of other prompts */
     int n_families_beside; /* that the caller judges at the family's alpha */
     bool ranges;           /* the largest differences too */
+    bool apart;            /* models are never taken together: no mean of them, ranges of each */
+    bool measured;         /* the numbers of every model and level too, found or not */
 };
 
 enum lk_family_of_claims { LK_CLAIM_GROUP, LK_CLAIM_KIND, LK_CLAIM_MODEL };
@@ -61,20 +63,21 @@ struct lk_claims_family {
     char refused[200]; /* "" */
     int n_rare;        /* columns (outcome and model) that are too rare to be asked */
     int n_cells;       /* that were judged together */
+    double critical;   /* t from which a cell is found; of groups and kinds */
 };
 
 /* What was judged of an outcome, a model and a level. */
 struct lk_claim_cell {
     enum lk_family_of_claims family;
     int attribute, outcome, model, level, against;
-    double p, difference; /* p: adjusted */
+    double p, difference, t; /* p: adjusted; t: studentised, of groups and kinds */
 };
 
-/* Of an outcome in the mean of models: the largest minus the smallest rate of an attribute's levels, or of two kinds of
- * prompts, at 1 - alpha. */
+/* Of an outcome in the mean of models, or in each: the largest minus the smallest rate of an attribute's levels, or of
+ * two kinds of prompts, at 1 - alpha. */
 struct lk_claims_range {
     enum lk_family_of_claims family;
-    int attribute, outcome;
+    int attribute, outcome, model; /* model: -1 for the mean, as that of the only one */
     struct lk_crossed_range range;
 };
 
@@ -87,6 +90,9 @@ struct lk_claims {
     struct lk_claims_range *ranges; /* where asked for: of each attribute with several levels, of the kinds, and each
                                        known outcome */
     size_t n_ranges, ranges_capacity;
+    struct lk_claim *measured; /* where asked for: of each attribute, outcome, model and level, rare ones too; p is 1
+                                  where they were too rare to be judged */
+    size_t n_measured, measured_capacity;
     struct lk_claims_family families[LK_MAX_ATTRIBUTES + 2];
     int n_families;
     double family_alpha;
@@ -104,9 +110,9 @@ struct lk_convention {
 enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_claims_options *options,
                           struct lk_claims *out);
 void lk_claims_free(struct lk_claims *claims);
-/* NULL: none. attribute: of LK_CLAIM_GROUP. */
+/* NULL: none. attribute: of LK_CLAIM_GROUP; model: -1 for the mean. */
 const struct lk_crossed_range *lk_claims_range(const struct lk_claims *claims, enum lk_family_of_claims family,
-                                               int attribute, int outcome);
+                                               int attribute, int outcome, int model);
 /* Judges what was found under each convention: what one does not find says so (`lost`); what turns its sign is found no
  * longer; what one alone finds is a line of the notes. */
 enum lk_code lk_claims_conventions(const struct lk_outcomes *outcomes, const struct lk_claims_options *options,

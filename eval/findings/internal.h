@@ -37,6 +37,8 @@ enum lk_code lk_claim_models(struct asked *a, struct lk_claims_family *family);
  * whose column is their difference, but their rates too. */
 enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *family, const struct column *column,
                               struct lk_claim *claim);
+/* All levels of a family's attribute in all columns, with the p of those that were judged. */
+enum lk_code lk_claim_measure_all(struct asked *a, const struct lk_claims_family *family);
 enum lk_code lk_claim_judged(struct lk_claims *claims, const struct lk_claim_cell *cell);
 enum lk_code lk_claim_add(struct lk_claims *claims, const struct lk_claim *claim);
 const struct column *lk_claim_column(const struct asked *a, int outcome, int model);

@@ -116,3 +116,38 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
                                                   a->claims->family_alpha / fmax(family->n_cells, 1), 0.8);
     return LK_OK;
 }
+
+/* Of two levels only the higher one was judged. */
+static double p_of(const struct lk_claims *claims, const struct lk_claim *x, int n_levels) {
+    for (size_t i = 0; i < claims->n_cells; i++) {
+        const struct lk_claim_cell *c = &claims->cells[i];
+        if (c->family == x->family && c->attribute == x->attribute && c->outcome == x->outcome &&
+            c->model == x->model && (c->level == x->level || n_levels == 2))
+            return c->p;
+    }
+    return 1;
+}
+
+enum lk_code lk_claim_measure_all(struct asked *a, const struct lk_claims_family *family) {
+    struct lk_claims *claims = a->claims;
+    const struct lk_levels *of = &a->attributes[family->attribute];
+    const int n_levels = lk_levels_used(of, a->n_sources, NULL);
+    for (int c = 0; c < a->n_columns; c++)
+        for (int l = 0; l < of->count; l++) {
+            struct lk_claim claim = {.family = family->family,
+                                     .attribute = family->attribute,
+                                     .outcome = a->columns[c].outcome,
+                                     .model = a->columns[c].model,
+                                     .level = l,
+                                     .against = -1};
+            bool used = false;
+            for (int s = 0; s < a->n_sources && !used; s++) used = of->of[s] == l;
+            if (!used) continue;
+            LK_TRY(lk_claim_measure(a, family, &a->columns[c], &claim));
+            claim.p = p_of(claims, &claim, n_levels);
+            LK_TRY(lk_grow(&claims->measured, &claims->measured_capacity, claims->n_measured + 1,
+                           sizeof *claims->measured));
+            claims->measured[claims->n_measured++] = claim;
+        }
+    return LK_OK;
+}

@@ -67,7 +67,7 @@ static enum lk_code keep(struct asked *a, const struct pairs *pairs) {
             x->found = x->p <= a->claims->family_alpha;
             if (x->outcome != k) continue;
             LK_TRY(lk_claim_judged(a->claims, &(struct lk_claim_cell){LK_CLAIM_MODEL, 0, k, -1, x->level, x->against,
-                                                                      x->p, x->difference}));
+                                                                      x->p, x->difference, 0}));
             if (!best || x->found > best->found || (x->found == best->found && x->difference > best->difference))
                 best = x;
         }

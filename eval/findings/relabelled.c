@@ -201,9 +201,9 @@ static enum lk_code name_cells(struct asked *a, struct lk_claims_family *family,
     enum lk_code rc = named && outcomes ? LK_OK : lk_fail(LK_E_NOMEM, "findings: out of memory");
     for (int i = 0; i < j->n_cells && !rc; i++) {
         const struct cell *x = &j->cells[i];
-        rc = lk_claim_judged(a->claims,
-                             &(struct lk_claim_cell){family->family, family->attribute, j->columns[x->column]->outcome,
-                                                     j->columns[x->column]->model, x->level, -1, x->p, x->difference});
+        rc = lk_claim_judged(
+            a->claims, &(struct lk_claim_cell){family->family, family->attribute, j->columns[x->column]->outcome,
+                                               j->columns[x->column]->model, x->level, -1, x->p, x->difference, x->t});
     }
     for (int i = 0; i < j->n_cells && !rc; i++) {
         const struct cell *cell = &j->cells[i];
@@ -237,7 +237,7 @@ static enum lk_code judge(struct asked *a, struct lk_claims_family *family, cons
     if (!rc && !*family->refused) {
         const double least = (lk_levels_used(levels, n_of, NULL) == 2 ? 2.0 : 1.0) / (double)j.r.n;
         family->n_cells = j.n_cells;
-        j.critical = lk_relabelled_critical(&j.r, a->claims->family_alpha);
+        family->critical = j.critical = lk_relabelled_critical(&j.r, a->claims->family_alpha);
         if (j.r.exact && least > a->claims->family_alpha)
             snprintf(family->refused, sizeof family->refused,
                      "%d %s can be arranged in %zu ways: no difference could be found at %.2g", n_of,

@@ -63,7 +63,8 @@ static bool is_refusal(const cJSON *root, const char **code) {
                           lk_http_string(root, "message"), lk_http_string(root, "detail")};
     for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         if (has_one_of(said[i], words)) {
-            *code = *texts[0] ? texts[0] : "in_words";
+            const bool names = texts[0][strspn(texts[0], "0123456789")]; /* relays repeat the status there */
+            *code = names ? texts[0] : "in_words";
             return true;
         }
     return false;

@@ -63,6 +63,10 @@ struct question {
     struct lk_image_answer *answer;
     char *url;              /* where the picture is, when it is not in the answer */
     char content_type[100]; /* of a form */
+    bool given;             /* the answer is whole, and the caller has been told */
+    void (*answered)(void *context, int i);
+    void *context;
+    int number;
 };
 
 static bool is_set(const struct lk_images_settings *s, const char *key) {
@@ -282,14 +286,27 @@ static enum lk_code note_fault(const struct question *q, const struct lk_http_ca
     return lk_image_answer_set(a, LK_ASKED_WORDS, call->error, lk_http_secrets(q->server->http));
 }
 
+/* The answer is the caller's from here. */
+static void give(struct question *q) {
+    q->given = true;
+    if (q->answered) q->answered(q->context, q->number);
+}
+
+static void question_over(struct lk_http_call *call) {
+    struct question *q = call->context;
+    if (!q->url && !note_call(q, call)) give(q); /* otherwise it is looked at again */
+}
+
+static void fetched(struct lk_http_call *call) { give(call->context); }
+
 /* Pictures that answers name by an address, which does not last. */
 static enum lk_code fetch(struct lk_images_server *server, struct question *list, struct lk_http_call *calls, int n,
                           int n_slots, enum lk_code (*tick)(void)) {
     int n_urls = 0;
     for (int i = 0; i < n; i++)
         if (list[i].url && !calls[i].code)
-            calls[n + n_urls++] =
-                (struct lk_http_call){.address = list[i].url, .read = read_fetched, .context = &list[i]};
+            calls[n + n_urls++] = (struct lk_http_call){
+                .address = list[i].url, .read = read_fetched, .over = fetched, .context = &list[i]};
     if (!n_urls) return LK_OK;
     LK_TRY(lk_http_ask(server->http, calls + n, n_urls, n_slots, tick));
     for (int i = n; i < n + n_urls; i++)
@@ -297,28 +314,42 @@ static enum lk_code fetch(struct lk_images_server *server, struct question *list
     return LK_OK;
 }
 
-enum lk_code lk_images_ask(struct lk_images_server *server, const struct lk_image_question *questions, int n,
-                           int n_slots, enum lk_code (*tick)(void), struct lk_image_answer *answers) {
+enum lk_code lk_images_ask_each(struct lk_images_server *server, const struct lk_image_question *questions, int n,
+                                int n_slots, enum lk_code (*tick)(void), void (*answered)(void *context, int i),
+                                void *context, struct lk_image_answer *answers) {
     struct lk_http_call *calls = lk_calloc(2 * (size_t)n + 1, sizeof *calls);
     struct question *list = lk_calloc((size_t)n + 1, sizeof *list);
     enum lk_code rc = calls && list ? LK_OK : lk_fail(LK_E_NOMEM, "images server: out of memory");
     for (int i = 0; i < n; i++) {
         answers[i] = (struct lk_image_answer){0};
         if (rc) continue;
-        list[i] = (struct question){.server = server, .asked = &questions[i], .answer = &answers[i]};
+        list[i] = (struct question){.server = server,
+                                    .asked = &questions[i],
+                                    .answer = &answers[i],
+                                    .answered = answered,
+                                    .context = context,
+                                    .number = i};
         calls[i] = (struct lk_http_call){.path = questions[i].n_images ? "/images/edits" : "/images/generations",
                                          .make = make,
                                          .read = read_reply,
+                                         .over = question_over,
                                          .context = &list[i]};
     }
     if (!rc) rc = lk_http_ask(server->http, calls, n, n_slots, tick);
     for (int i = 0; i < n && !rc; i++) {
+        if (list[i].given) continue;
         rc = note_call(&list[i], &calls[i]);
         if (!rc && calls[i].code) rc = note_fault(&list[i], &calls[i]);
+        if (!rc && !calls[i].code && !list[i].url) give(&list[i]);
     }
     if (!rc) rc = fetch(server, list, calls, n, n_slots, tick);
     for (int i = 0; list && i < n; i++) lk_free(list[i].url);
     lk_free(list);
     lk_free(calls);
     return rc;
+}
+
+enum lk_code lk_images_ask(struct lk_images_server *server, const struct lk_image_question *questions, int n,
+                           int n_slots, enum lk_code (*tick)(void), struct lk_image_answer *answers) {
+    return lk_images_ask_each(server, questions, n, n_slots, tick, NULL, NULL, answers);
 }

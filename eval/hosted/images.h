@@ -59,6 +59,11 @@ void lk_images_close(struct lk_images_server *server);
  * another code than LK_OK ends it all. */
 enum lk_code lk_images_ask(struct lk_images_server *server, const struct lk_image_question *questions, int n,
                            int n_slots, enum lk_code (*tick)(void), struct lk_image_answer *answers);
+/* The same. answered: told of the i-th answer as soon as there is one and while others are waited for, so that it can
+ * be kept whatever comes; it may take the answer over, leaving zeros. Not told of faults. */
+enum lk_code lk_images_ask_each(struct lk_images_server *server, const struct lk_image_question *questions, int n,
+                                int n_slots, enum lk_code (*tick)(void), void (*answered)(void *context, int i),
+                                void *context, struct lk_image_answer *answers);
 void lk_image_answer_free(struct lk_image_answer *answer);
 const char *lk_images_shown(const struct lk_images_server *server);
 enum lk_code lk_images_state(const struct lk_images_server *server);

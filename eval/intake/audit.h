@@ -50,7 +50,9 @@ enum lk_code lk_audit_complete(struct lk_audit *audit, const struct lk_audit_set
  * there are the aggregates mean_low(value, cluster) and mean_high(value, cluster): the interval of a mean of values of
  * which those of one cluster are not independent (CR2, Satterthwaite); rate_low and rate_high: the same cut to 0 and 1,
  * and with a third argument, rate_low(value, source_id, prompt_id), of a share among people and prompts like these,
- * near 0 and 1 too (eval/stats/crossed). LK_E_INPUT: what SQLite says of the statement. */
+ * near 0 and 1 too (eval/stats/crossed); and the functions share_low(k, n) and share_high(k, n), the interval of a
+ * share of n independent requests (Wilson; Clopper-Pearson for k up to 5), and mcnemar_p(b, c), exact. LK_E_INPUT: what
+ * SQLite says of the statement. */
 enum lk_code lk_audit_query(struct lk_audit *audit, const char *sql, struct lk_table **out);
 
 /* Row by row: cells by the names of their columns. */

@@ -205,7 +205,15 @@ static enum lk_code find_refusals(struct lk_audit *audit, struct lk_audit_findin
                          take_refused, f));
     if (!f->asked.n_outcomes) return LK_OK;
     if (f->known[0]) options->n_families_beside += f->outcomes.n_attributes + 2;
-    return lk_claims_of(&f->asked, options, &f->refusals);
+    struct lk_claims_options each = *options; /* what one service refuses says nothing of another */
+    each.apart = each.ranges = each.measured = true;
+    return lk_claims_of(&f->asked, &each, &f->refusals);
+}
+
+bool lk_audit_refusals(const struct lk_audit_findings *f, const struct lk_outcomes **outcomes,
+                       const struct lk_claims **claims) {
+    *outcomes = &f->asked, *claims = &f->refusals;
+    return f->asked.n_outcomes > 0;
 }
 
 /* Of one judge the judges, it alone and its rounded mean are the same. */
@@ -378,5 +386,7 @@ enum lk_code lk_audit_findings_table(const struct lk_audit_findings *f, struct l
                   "where attributes are not balanced the difference is adjusted. Intervals at %.4g%%; p adjusted "
                   "within the factor. Would have been found: with 80%% probability.",
                   100 * (1 - (f->known[0] ? &f->claims : &f->refusals)->family_alpha));
-    return LK_OK;
+    enum lk_code rc = lk_table_finish(t);
+    if (rc) lk_table_free(t);
+    return rc;
 }

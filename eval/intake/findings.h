@@ -13,6 +13,11 @@ enum lk_code lk_audit_findings(struct lk_audit *audit, const struct lk_study *st
                                const struct lk_claims_options *options, struct lk_audit_findings **out);
 void lk_audit_findings_free(struct lk_audit_findings *findings);
 
+/* What was refused, [n_models, n_sources, n_prompts], NaN where nothing was answered, and its claims, those of every
+ * model and level among them. False: no model was asked over the network. */
+bool lk_audit_refusals(const struct lk_audit_findings *findings, const struct lk_outcomes **outcomes,
+                       const struct lk_claims **claims);
+
 /* The sentences of the first screen, with how they were made in a fold. */
 void lk_audit_findings_page(const struct lk_audit_findings *findings, struct lk_page *page);
 /* All claims, found or not. */

@@ -10,6 +10,8 @@
 #include "eval/intake/internal.h"
 #include "eval/stats/crossed/crossed.h"
 #include "eval/stats/models/cluster_means.h"
+#include "eval/stats/proportion.h"
+#include "eval/stats/tests/count_tests.h"
 
 enum { MAX_SQL = 100000, MAX_ROWS = 1000000, STEPS_PER_CALL = 10000 };
 
@@ -112,6 +114,35 @@ static void rate_high(sqlite3_context *context) { finish(context, RATE_HIGH); }
 static void mean_low(sqlite3_context *context) { finish(context, MEAN_LOW); }
 static void mean_high(sqlite3_context *context) { finish(context, MEAN_HIGH); }
 
+/* Of k in n requests as if each were independent: Wilson's interval, Clopper and Pearson's where k is small. */
+static void share(sqlite3_context *context, sqlite3_value **arguments, bool high) {
+    const struct lk_audit *audit = sqlite3_user_data(context);
+    const int64_t k = sqlite3_value_int64(arguments[0]), n = sqlite3_value_int64(arguments[1]);
+    struct lk_number rate;
+    if (lk_proportion(k, n, k <= LK_FEW_OUTCOMES ? LK_CLOPPER_PEARSON : LK_WILSON, 1 - audit->alpha, &rate) ||
+        rate.undefined)
+        return;
+    sqlite3_result_double(context, high ? rate.high : rate.low);
+}
+
+static void share_low(sqlite3_context *context, int n, sqlite3_value **arguments) {
+    (void)n;
+    share(context, arguments, false);
+}
+
+static void share_high(sqlite3_context *context, int n, sqlite3_value **arguments) {
+    (void)n;
+    share(context, arguments, true);
+}
+
+static void mcnemar_p(sqlite3_context *context, int n, sqlite3_value **arguments) {
+    struct lk_test test;
+    (void)n;
+    if (!lk_mcnemar(sqlite3_value_int64(arguments[0]), sqlite3_value_int64(arguments[1]), LK_MCNEMAR_EXACT, &test) &&
+        !test.undefined)
+        sqlite3_result_double(context, test.p);
+}
+
 enum lk_code lk_audit_functions(struct lk_audit *a) {
     const int flags = SQLITE_UTF8 | SQLITE_DETERMINISTIC;
     const struct {
@@ -124,6 +155,13 @@ enum lk_code lk_audit_functions(struct lk_audit *a) {
             if (sqlite3_create_function_v2(a->sql.db, aggregates[i].name, n, flags, a, NULL, gather,
                                            aggregates[i].finish, NULL))
                 return lk_fail(LK_E_NOMEM, "out of memory for the audit");
+    const struct {
+        const char *name;
+        void (*call)(sqlite3_context *, int, sqlite3_value **);
+    } scalars[] = {{"share_low", share_low}, {"share_high", share_high}, {"mcnemar_p", mcnemar_p}};
+    for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++)
+        if (sqlite3_create_function_v2(a->sql.db, scalars[i].name, 2, flags, a, scalars[i].call, NULL, NULL, NULL))
+            return lk_fail(LK_E_NOMEM, "out of memory for the audit");
     sqlite3_limit(a->sql.db, SQLITE_LIMIT_SQL_LENGTH, MAX_SQL);
     return LK_OK;
 }

@@ -9,7 +9,9 @@
 #include "eval/data/data.h"
 #include "eval/document/files.h"
 #include "eval/document/page.h"
+#include "eval/intake/compare.h"
 #include "eval/intake/findings.h"
+#include "eval/intake/refusals.h"
 
 /* The order within a section. */
 static const char *const tables[] = {"rates_by_model",
@@ -24,16 +26,22 @@ static const char *const tables[] = {"rates_by_model",
                                      "seeds",
                                      "refusals",
                                      "refusals_by_attribute",
+                                     "refusals_by_stage",
+                                     "refusals_by_category",
                                      "refusals_by_prompt",
                                      "refusal_bounds",
                                      "refusal_pairs",
+                                     "refusal_changes",
                                      "refusals_over_time",
                                      "revised_prompts",
                                      "models",
                                      "outputs",
                                      "sources",
                                      "prompts"};
-enum { N_TABLES = sizeof tables / sizeof *tables, MAX_MADE = N_TABLES * (LK_MAX_ATTRIBUTES + 1) + 1 };
+enum {
+    N_TABLES = sizeof tables / sizeof *tables,
+    MAX_MADE = N_TABLES * (LK_MAX_ATTRIBUTES + 1) + LK_MAX_ATTRIBUTES + 2
+};
 
 static const struct {
     const char *key, *title, *text;
@@ -280,22 +288,29 @@ static enum lk_code make_tables(struct report *r) {
     return LK_OK;
 }
 
+/* A table that no file makes; it is taken over, or freed after an error. */
+static enum lk_code add_made(struct report *r, const char *section, enum lk_code rc, struct lk_table *const *table) {
+    if (rc) return rc;
+    (*table)->run = &r->run;
+    r->made[r->n_made++] = (struct made){*table, section_of(section)};
+    return LK_OK;
+}
+
+/* What stands first in its section. */
 static enum lk_code find(struct report *r) {
     const struct lk_claims_options options = {
         .alpha = r->options->alpha, .seed = r->options->study_seed, .prompts_are_all = r->options->prompts_are_all};
+    const struct lk_outcomes *outcomes;
+    const struct lk_claims *claims;
     struct lk_table *table = NULL;
     LK_TRY(lk_audit_findings(r->audit, r->study, &options, &r->findings));
-    enum lk_code rc = lk_audit_findings_table(r->findings, &table);
-    if (!rc) {
-        table->run = &r->run;
-        rc = lk_table_finish(table);
+    LK_TRY(add_made(r, "disparity", lk_audit_findings_table(r->findings, &table), &table));
+    if (!lk_audit_refusals(r->findings, &outcomes, &claims)) return LK_OK;
+    for (int a = 0; a < outcomes->n_attributes; a++) {
+        enum lk_code rc = lk_refusal_differences(r->audit, r->findings, r->study, a, r->options->alpha, &table);
+        LK_TRY(add_made(r, "refusals", rc, &table));
     }
-    if (rc) {
-        lk_table_free(table);
-        return rc;
-    }
-    r->made[r->n_made++] = (struct made){table, section_of("disparity")};
-    return LK_OK;
+    return add_made(r, "refusals", lk_refusal_factors(r->findings, &table), &table);
 }
 
 /* --- the page --- */
@@ -390,6 +405,11 @@ static enum lk_code write_files(const struct report *r, const char *folder) {
     snprintf(path, sizeof path, "%s/tables", folder);
     LK_TRY(lk_document_folder(path));
     for (int i = 0; i < r->n_made; i++) LK_TRY(lk_document_table_files(r->made[i].table, path));
+    struct lk_text outcomes = {0}; /* what report compare reads */
+    enum lk_code rc = lk_audit_outcomes_csv(r->audit, r->study, &outcomes);
+    if (rc) lk_text_free(&outcomes);
+    LK_TRY(rc);
+    LK_TRY(lk_document_file(folder, "outcomes", ".csv", &outcomes));
     return write_page(r, folder);
 }
 

@@ -303,6 +303,7 @@ static enum lk_code follow(struct lk_http *http, struct lk_http_call *c, enum lk
         if (c->path) http->n_alike = -1;
         lk_text_free(&c->own.body);
         lk_text_free(&c->own.got);
+        if (c->over) c->over(c);
         return LK_OK;
     }
     if (verdict == LK_HTTP_AGAIN) return again(http, c, why);

@@ -59,6 +59,7 @@ struct lk_http_call {
     /* why: what to say when it is not taken. */
     enum lk_http_verdict (*read)(struct lk_http_call *call, const struct lk_http_reply *reply,
                                  char why[LK_HTTP_WHY_BYTES]);
+    void (*over)(struct lk_http_call *call); /* told as soon as it is taken, while others are under way; NULL: nobody */
     void *context;
     /* What came of it. */
     enum lk_code code; /* LK_OK: it was taken */

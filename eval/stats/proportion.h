@@ -10,6 +10,8 @@ enum lk_proportion_interval {
     LK_CLOPPER_PEARSON, /* exact: never covers less than it says */
 };
 
+enum { LK_FEW_OUTCOMES = 5 }; /* so few or fewer of a rate take the exact interval */
+
 /* k of n. Undefined when n is 0. LK_E_INPUT: k is not in 0..n, confidence not between 0 and 1. */
 enum lk_code lk_proportion(int64_t k, int64_t n, enum lk_proportion_interval kind, double confidence,
                            struct lk_number *out);

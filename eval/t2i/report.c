@@ -148,6 +148,7 @@ static void put_summary(struct writer *w, const char *label) {
                  "a generated picture. They are no statement about anybody's identity.");
     put_table(w, LK_T2I_TABLE_PICTURES);
     if (w->metrics->images->n_unmade) put_table(w, LK_T2I_TABLE_ANSWERS);
+    if (w->metrics->images->n_unmade && w->metrics->images->prompts) put_table(w, LK_T2I_TABLE_REFUSED);
 }
 
 static enum lk_code write_page(const struct lk_t2i_metrics *m, const struct lk_t2i_report_options *o,

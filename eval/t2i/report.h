@@ -19,6 +19,7 @@ enum lk_code lk_t2i_report_write(const struct lk_t2i_metrics *metrics, const str
 enum lk_t2i_table {
     LK_T2I_TABLE_PICTURES,
     LK_T2I_TABLE_ANSWERS,
+    LK_T2I_TABLE_REFUSED,
     LK_T2I_TABLE_SHARES_POOLED,
     LK_T2I_TABLE_SPD_POOLED,
     LK_T2I_TABLE_CHANGES_POOLED,

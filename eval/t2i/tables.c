@@ -87,49 +87,104 @@ static void pictures(struct lk_table *table, const struct lk_t2i_metrics *m) {
         images->n_records, n_rejected, images->n_no_face, images->n_unlabelled);
 }
 
-/* What was asked for of a model in an arm. */
+/* What was asked for of a model in an arm, and where prompts are told apart, with a role and a gender ("": any). */
 struct answers {
-    const char *model;
+    const char *model, *role, *gender;
     int8_t arm;
     int64_t of[LK_N_OUTCOMES];
 };
+enum { BY_ROLE = 1, BY_GENDER = 2 };
 
-static void count_answer(struct answers *list, size_t *n, const char *model, int8_t arm, int outcome) {
+static const char *cell_of_prompt(const struct lk_t2i_images *images, const char *id, enum lk_t2i_column column) {
+    const int32_t row = images->prompts ? lk_names_find(&images->prompts->ids, id, strlen(id)) : -1;
+    return row < 0 ? "" : images->prompts->list[row].cells[column];
+}
+
+static void count_answer(const struct lk_t2i_images *images, int by, const struct lk_t2i_logged *line, int outcome,
+                         struct answers *list, size_t *n) {
+    const struct answers x = {.model = line->model_tag,
+                              .role = by & BY_ROLE ? cell_of_prompt(images, line->prompt_id, LK_T2I_ROLE_LABEL) : "",
+                              .gender =
+                                  by & BY_GENDER ? cell_of_prompt(images, line->prompt_id, LK_T2I_GENDER_SPEC) : "",
+                              .arm = line->arm};
     size_t i = 0;
-    while (i < *n && (strcmp(list[i].model, model) != 0 || list[i].arm != arm)) i++;
-    if (i == *n) list[(*n)++] = (struct answers){.model = model, .arm = arm};
+    while (i < *n && (strcmp(list[i].model, x.model) != 0 || list[i].arm != x.arm ||
+                      strcmp(list[i].role, x.role) != 0 || strcmp(list[i].gender, x.gender) != 0))
+        i++;
+    if (i == *n) list[(*n)++] = x;
     list[i].of[outcome]++;
 }
 
-static void answers(struct lk_table *table, const struct lk_t2i_metrics *m) {
-    const struct lk_t2i_images *images = m->images;
+/* In memory of the caller's; LK_E_NOMEM is the table's. */
+static struct answers *count_answers(struct lk_table *table, const struct lk_t2i_images *images, int by, size_t *n) {
     struct answers *list = lk_malloc((images->n_unmade + images->logged.n + 1) * sizeof *list);
-    size_t n = 0;
-    lk_table_columns(table, "Model|Arm|>Asked for|>Made|>Refused|>Placeholders|>Faults|>Refused or placeholder");
+    *n = 0;
     if (!list) table->rc = lk_fail(LK_E_NOMEM, "t2i: out of memory");
     for (size_t i = 0; list && i < images->logged.n; i++)
-        count_answer(list, &n, images->log[i].model_tag, images->log[i].arm, LK_OUTCOME_MADE);
+        count_answer(images, by, &images->log[i], LK_OUTCOME_MADE, list, n);
     for (size_t i = 0; list && i < images->n_unmade; i++)
-        count_answer(list, &n, images->unmade[i].model_tag, images->unmade[i].arm,
-                     (int)images->unmade[i].asked.outcome);
+        count_answer(images, by, &images->unmade[i], (int)images->unmade[i].asked.outcome, list, n);
+    return list;
+}
+
+static void refusal_rate(struct lk_table *table, const struct lk_t2i_metrics *m, const int64_t of[LK_N_OUTCOMES]) {
+    const int64_t refused = of[LK_OUTCOME_REFUSED] + of[LK_OUTCOME_PLACEHOLDER],
+                  answered = refused + of[LK_OUTCOME_MADE];
+    const enum lk_proportion_interval kind = refused <= LK_FEW_OUTCOMES ? LK_CLOPPER_PEARSON : LK_WILSON;
+    struct lk_number rate;
+    lk_table_percent(table, refused, answered);
+    if (!lk_proportion(refused, answered, kind, 1 - m->options.alpha, &rate) && !rate.undefined)
+        lk_table_interval(table, rate.low, rate.high);
+}
+
+static void answers(struct lk_table *table, const struct lk_t2i_metrics *m) {
+    size_t n;
+    struct answers *list = count_answers(table, m->images, 0, &n);
+    lk_table_columns(table, "Model|Arm|>Asked for|>Made|>Refused|>Placeholders|>Faults|>Refused or placeholder");
     for (size_t i = 0; i < n; i++) {
-        const int64_t *of = list[i].of, refused = of[LK_OUTCOME_REFUSED] + of[LK_OUTCOME_PLACEHOLDER];
+        int64_t all = 0;
         lk_table_row(table);
         lk_table_text(table, "%s", list[i].model);
         lk_table_text(table, "%s", lk_t2i_arm_name(list[i].arm));
-        lk_table_count(table, refused + of[LK_OUTCOME_MADE] + of[LK_OUTCOME_FAULT]);
-        for (int k = 0; k < LK_N_OUTCOMES; k++) lk_table_count(table, of[k]);
-        lk_table_percent(table, refused, refused + of[LK_OUTCOME_MADE]);
-        struct lk_number rate;
-        const enum lk_proportion_interval kind = refused <= 5 ? LK_CLOPPER_PEARSON : LK_WILSON;
-        if (!lk_proportion(refused, refused + of[LK_OUTCOME_MADE], kind, 1 - m->options.alpha, &rate) &&
-            !rate.undefined)
-            lk_table_interval(table, rate.low, rate.high);
+        for (int k = 0; k < LK_N_OUTCOMES; k++) all += list[i].of[k];
+        lk_table_count(table, all);
+        for (int k = 0; k < LK_N_OUTCOMES; k++) lk_table_count(table, list[i].of[k]);
+        refusal_rate(table, m, list[i].of);
     }
     lk_table_note(
         table, "Placeholders are pictures that a safety filter puts in place of one. Both are outcomes of the model; "
                "faults are none and stand apart. Shares and distances elsewhere are of pictures that were made.");
     lk_free(list);
+}
+
+/* What the prompt says of whom it depicts. */
+static void refused(struct lk_table *table, const struct lk_t2i_metrics *m) {
+    static const struct {
+        int by;
+        const char *heading;
+    } parts[] = {{BY_ROLE, "By role"}, {BY_GENDER, "By gender in the prompt"}, {BY_ROLE | BY_GENDER, "By both"}};
+    lk_table_columns(table, "Model|Role|Gender in the prompt|Arm|>Answered|>Refused or placeholder");
+    for (size_t k = 0; k < sizeof parts / sizeof *parts; k++) {
+        size_t n;
+        struct answers *list = count_answers(table, m->images, parts[k].by, &n);
+        bool any = false;
+        for (size_t i = 0; i < n; i++) {
+            const int64_t *of = list[i].of;
+            if ((parts[k].by & BY_ROLE && !*list[i].role) || (parts[k].by & BY_GENDER && !*list[i].gender)) continue;
+            if (!any) lk_table_heading(table, parts[k].heading);
+            any = true;
+            lk_table_row(table);
+            lk_table_text(table, "%s", list[i].model);
+            lk_table_text(table, "%s", *list[i].role ? list[i].role : "any");
+            lk_table_text(table, "%s", *list[i].gender ? list[i].gender : "any");
+            lk_table_text(table, "%s", lk_t2i_arm_name(list[i].arm));
+            lk_table_count(table, of[LK_OUTCOME_MADE] + of[LK_OUTCOME_REFUSED] + of[LK_OUTCOME_PLACEHOLDER]);
+            refusal_rate(table, m, of);
+        }
+        lk_free(list);
+    }
+    lk_table_note(table, "Of the requests that were answered. Intervals (Wilson; Clopper-Pearson for five or fewer) "
+                         "take each as independent, which pictures of one prompt are not.");
 }
 
 /* "; refused 19 of 720": shares say nothing of whom a model refuses to depict. */
@@ -340,6 +395,7 @@ enum lk_code lk_t2i_table(const struct lk_t2i_metrics *metrics, enum lk_t2i_tabl
     } tables[LK_N_T2I_TABLES] = {
         [LK_T2I_TABLE_PICTURES] = {"t2i_pictures", "Pictures by model", NULL, pictures, false},
         [LK_T2I_TABLE_ANSWERS] = {"t2i_answers", "What came of asking", NULL, answers, false},
+        [LK_T2I_TABLE_REFUSED] = {"t2i_refused", "Refused by role and gender", NULL, refused, false},
         [LK_T2I_TABLE_SHARES_POOLED] = {"t2i_shares_pooled", "Shares of perceived groups", shares, NULL, true},
         [LK_T2I_TABLE_SPD_POOLED] = {"t2i_spd_pooled", "Distance from the target", spd, NULL, true},
         [LK_T2I_TABLE_CHANGES_POOLED] = {"t2i_changes_pooled", "What mitigations change", changes, NULL, true},
@@ -360,7 +416,8 @@ enum lk_code lk_t2i_table(const struct lk_t2i_metrics *metrics, enum lk_t2i_tabl
         tables[which].of_all(*out, metrics);
     else
         tables[which].of_scopes(*out, metrics, tables[which].pooled);
-    const bool of_pictures = which != LK_T2I_TABLE_ANSWERS && which != LK_T2I_TABLE_REJECTED;
+    const bool of_pictures =
+        which != LK_T2I_TABLE_ANSWERS && which != LK_T2I_TABLE_REFUSED && which != LK_T2I_TABLE_REJECTED;
     if (of_pictures) add_refused(*out, metrics->images, tables[which].caption);
     enum lk_code rc = lk_table_finish(*out);
     if (rc) {

@@ -136,7 +136,7 @@ static void largest_differences_are_of_people_and_prompts(void **state) {
         const int factor = i % LK_N_FINDING_FACTORS;
         const bool kinds = lk_finding_factors[factor] == LK_FACTOR_CATEGORY;
         const struct lk_crossed_range *range = lk_claims_range(&findings.claims, kinds ? LK_CLAIM_KIND : LK_CLAIM_GROUP,
-                                                               kinds ? 0 : factor, i / LK_N_FINDING_FACTORS);
+                                                               kinds ? 0 : factor, i / LK_N_FINDING_FACTORS, -1);
         if (lk_finding_factors[factor] == LK_FACTOR_MODEL) continue;
         assert_non_null(range);
         assert_memory_equal(&findings.list[i].effect, &range->number, sizeof range->number);

@@ -343,6 +343,8 @@ static void what_a_study_file_may_not_say(void **state) {
         {"\"hosted\": {\"images_url\": \"ftp://h\", \"model\": \"m\"}", "expected http"},
         {"\"hosted\": {\"images_url\": \"http://h\", \"model\": \"m\", \"key\": \"k\"}", "key\": unknown"},
         {"\"hosted\": {\"images_url\": \"http://h\", \"model\": \"m\", \"set\": {\"n\": 4}}", "beside model"},
+        {"\"hosted\": {\"images_url\": \"http://h\", \"model\": \"m\", \"set\": {\"size\": \"a\", \"seed\": 4}}",
+         "hosted.set\": expected at most 32"},
         {"\"hosted\": {\"images_url\": \"http://h\", \"model\": \"m\", \"set\": {\"size\": [1]}}", "set.size"},
         {"\"path\": \"x\", \"hosted\": {\"images_url\": \"http://h\", \"model\": \"m\"}", "hosted alone"},
         {"\"num_inference_steps\": 4, \"hosted\": {\"images_url\": \"http://h\", \"model\": \"m\"}", "no such"},

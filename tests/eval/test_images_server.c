@@ -174,6 +174,15 @@ static void refusals_are_asked_once(void **state) {
         {BAD, "{\"error\":{\"code\":null,\"message\":\"Your request was rejected as a result of our safety system.\"}}",
          "input", "in_words"},
         {BAD, "{\"error\":{\"code\":\"x\",\"message\":\"safety_violations=[sexual]\"}}", "input", "x"},
+        /* as LiteLLM's proxy 1.108.7 hands on what OpenAI says */
+        {BAD,
+         "{\"error\":{\"message\":\"litellm.BadRequestError: OpenAIException - Your request was rejected as a result "
+         "of "
+         "our safety system. Your prompt may contain text that is not allowed by our safety system.\\n\\nLiteLLM: "
+         "model "
+         "group 'strict' failed with the error above.\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":"
+         "\"400\"}}",
+         "input", "in_words"},
         {BAD, "{\"error\":{\"code\":\"contentFilter\",\"message\":\"filtered\"}}", "input", "contentFilter"},
         {"HTTP/1.1 403 Forbidden\r\n", REFUSED, "input", "moderation_blocked"},
         {"HTTP/1.1 451 Unavailable\r\n", "{\"detail\":\"against the content policy\"}", "input", "in_words"},
@@ -324,6 +333,59 @@ static void pictures_at_an_address(void **state) {
     lk_free(png);
 }
 
+static struct told {
+    const struct lk_image_answer *answers;
+    int n, number[4], n_seen[4];
+    bool whole[4];
+} told;
+
+static void tell(void *context, int i) {
+    struct told *t = context;
+    const struct lk_image_answer *a = &t->answers[i];
+    t->number[t->n] = i;
+    t->n_seen[t->n] = server.n_seen;
+    t->whole[t->n++] = a->asked.cells[LK_ASKED_N_SENT] && (a->asked.outcome == LK_OUTCOME_REFUSED ||
+                                                           (a->asked.outcome == LK_OUTCOME_MADE && a->image.pixels));
+}
+
+/* Whoever asks many is told of each answer before the next question, of a picture at an address once it is here, of a
+ * fault at the end. */
+static void answers_as_they_come(void **state) {
+    (void)state;
+    struct lk_image image = picture(9, 1);
+    struct lk_images_server *client;
+    struct lk_image_answer answers[4];
+    const struct lk_image_question questions[4] = {{.prompt = "a"}, {.prompt = "b"}, {.prompt = "c"}, {.prompt = "d"}};
+    void *png;
+    size_t n;
+    char address[200], *body = reply_with(9, 1, "");
+    assert_ok(lk_png_encode("picture", &image, &png, &n));
+    const struct step steps[] = {{.head = OK, .body = body},
+                                 {.head = OK, .body = address},
+                                 {.head = BAD, .body = REFUSED},
+                                 {.head = OK, .body = "no JSON"},
+                                 {.head = OK, .body = png, .n = n}};
+    const struct lk_images_settings s = settings_for(scripted_start(steps, 5));
+    snprintf(address, sizeof address, "{\"data\":[{\"url\":\"http://127.0.0.1:%d/there.png\"}]}", server.port);
+    assert_ok(lk_images_open(&client, &s));
+    told = (struct told){.answers = answers};
+    assert_ok(lk_images_ask_each(client, questions, 4, 1, NULL, tell, &told, answers));
+    lk_images_close(client);
+    static const int number[] = {0, 2, 1}, n_seen[] = {1, 3, 5};
+    assert_int_equal(told.n, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(told.number[i], number[i]);
+        assert_int_equal(told.n_seen[i], n_seen[i]);
+        assert_true(told.whole[i]);
+    }
+    assert_int_equal(answers[3].asked.outcome, LK_OUTCOME_FAULT);
+    for (int i = 0; i < 4; i++) lk_image_answer_free(&answers[i]);
+    scripted_stop();
+    lk_image_free(&image);
+    lk_free(png);
+    lk_free(body);
+}
+
 /* Pictures are large; what has no end is cut off. */
 static void large_answers(void **state) {
     (void)state;
@@ -404,6 +466,7 @@ int main(void) {
         cmocka_unit_test(one_bad_request_fails_alone),
         cmocka_unit_test(placeholders_and_what_is_no_picture),
         cmocka_unit_test(pictures_at_an_address),
+        cmocka_unit_test(answers_as_they_come),
         cmocka_unit_test(large_answers),
         cmocka_unit_test(the_key_is_masked),
         cmocka_unit_test(a_long_body_is_cut),

@@ -45,7 +45,7 @@ static void add_line(struct lk_text *out, const char *model, int s, int p, const
 }
 
 static void make_manifest(struct lk_text *out) {
-    uint64_t random = 3;
+    uint64_t random = 4;
     for (int m = 0; m < 2; m++)
         for (int s = 0; s < N_SOURCES; s++)
             for (int p = 0; p < N_PROMPTS; p++) {
@@ -173,7 +173,7 @@ static void found_on_the_first_screen(void **state) {
     assert_non_null(strstr(revised, "Strict,480,120,120,0,120,0,"));
     assert_non_null(strstr(prompts, "p0,1,40,40,"));
     char *pairs = file_of(folder, "tables/refusal_pairs.csv");
-    assert_non_null(strstr(pairs, "Strict,-0.27"));
+    assert_non_null(strstr(pairs, "Strict,-0."));
     free(pairs);
     free(page), free(by_team), free(findings), free(days), free(revised), free(prompts);
     lk_audit_close(audit);

@@ -3,16 +3,13 @@
 #include <cjson/cJSON.h>
 #include <openssl/evp.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/log.h"
 #include "eval/hosted/images.h"
+#include "tests/common/served.h"
 #include "tests/common/survey.h"
 #include "tests/common/test.h"
-#include "tools/cli/cli.h"
-#include "tools/cli/core/signals.h"
 #include "tools/cli/images/api.h"
 
 #define MODEL   "golden/data/flux2/rich/checkpoint"
@@ -23,46 +20,12 @@ static pid_t server;
 static int port;
 static char url[64];
 
-/* The program's own command in a process of its own; its first line of stdout. */
-static pid_t start(const char *const *argv, char line[200]) {
-    struct cli_arguments arguments;
-    int argc = 0, ends[2];
-    while (argv[argc]) argc++;
-    assert_int_equal(pipe(ends), 0);
-    fflush(NULL);
-    pid_t child = fork();
-    if (!child) {
-        close(ends[0]);
-        dup2(ends[1], STDOUT_FILENO);
-        lk_log_open(true, false);
-        signal(SIGPIPE, SIG_IGN);
-        enum lk_code rc = cli_arguments_parse(&arguments, argc, argv);
-        if (!rc) rc = arguments.verb ? arguments.verb->run(&arguments) : cli_edit(&arguments);
-        if (rc) lk_log(LK_LOG_ERROR, "%s", lk_error_text());
-        lk_job_free(&arguments.job);
-        fflush(NULL);
-        _exit(cli_exit_code(rc));
-    }
-    close(ends[1]);
-    FILE *out = fdopen(ends[0], "r");
-    *line = '\0';
-    if (!fgets(line, 200, out)) *line = '\0';
-    fclose(out);
-    return child;
-}
-
-static int end_of(pid_t pid) {
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 static int begin(void **state) {
     static const char *const argv[] = {"likeness", "serve", "images", "-m", MODEL, "--port", "0", OPTIONS, NULL};
     char line[200];
     (void)state;
     setenv("LIKENESS_IMAGES_TOKEN", TOKEN, 1);
-    server = start(argv, line);
+    server = served_start(argv, line);
     assert_int_equal(sscanf(line, "http://127.0.0.1:%d/v1\n", &port), 1);
     snprintf(url, sizeof url, "http://127.0.0.1:%d/v1", port);
     return 0;
@@ -71,7 +34,7 @@ static int begin(void **state) {
 static int end(void **state) {
     (void)state;
     kill(server, SIGTERM);
-    assert_int_equal(end_of(server), 0);
+    assert_int_equal(served_end(server), 0);
     return 0;
 }
 
@@ -85,7 +48,7 @@ static char *edited(const char *prompt, const char *seed, const char *const *mor
     argv[argc++] = "-o";
     argv[argc++] = path;
     while (more && *more) argv[argc++] = *more++;
-    assert_int_equal(end_of(start(argv, line)), 0);
+    assert_int_equal(served_end(served_start(argv, line)), 0);
     return test_read(path, n);
 }
 

@@ -114,7 +114,7 @@ static int only_level(const struct outputs *o, int factor, int outcome, int leve
 static void take_range(const struct lk_claims *claims, int factor, int outcome, struct lk_finding *finding) {
     const bool kinds = lk_finding_factors[factor] == LK_FACTOR_CATEGORY;
     const struct lk_crossed_range *range =
-        lk_claims_range(claims, kinds ? LK_CLAIM_KIND : LK_CLAIM_GROUP, kinds ? 0 : factor, outcome);
+        lk_claims_range(claims, kinds ? LK_CLAIM_KIND : LK_CLAIM_GROUP, kinds ? 0 : factor, outcome, -1);
     if (!range || range->number.undefined) {
         finding->effect.low = finding->effect.high = finding->effect.value;
         finding->effect.no_interval = range ? range->number.undefined : "fewer than half of the outputs have a score";

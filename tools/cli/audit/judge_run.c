@@ -308,6 +308,7 @@ enum lk_code cli_judge_server(const struct cli_arguments *a, struct lk_judge_ser
                                                       .key = getenv("OPENAI_API_KEY"),
                                                       .requests_per_minute = a->review.requests_per_minute,
                                                       .waiting = say_waiting};
+    if (settings.key) cli_leave_no_core();
     return lk_judge_server_open(out, &settings);
 }
 

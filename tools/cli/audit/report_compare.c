@@ -2,12 +2,14 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "eval/intake/compare.h"
 #include "eval/report/compare.h"
 #include "tools/cli/audit/report_runs.h"
 #include "tools/cli/cli.h"
@@ -32,8 +34,7 @@ static enum lk_code read_run(struct run *run) {
     enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
     if (rc == LK_E_NOT_FOUND)
         return lk_fail(rc,
-                       "%s: expected a report of the portrait study, got a folder without configuration.json; models "
-                       "of a study of your own are compared within its report",
+                       "%s: expected a folder that report wrote, got one without configuration.json and outcomes.csv",
                        run->folder);
     LK_TRY(rc);
     run->configuration = cJSON_ParseWithLength(text, n);
@@ -110,8 +111,35 @@ static enum lk_code compare(const struct run runs[2], const struct cli_arguments
     return cli_findings_print(a->output);
 }
 
+static bool has(const char *folder, const char *file) {
+    char path[5000];
+    snprintf(path, sizeof path, "%.4000s/%s", folder, file);
+    return !access(path, F_OK);
+}
+
+/* Reports of studies of one's own: outcomes of what is in both. */
+static enum lk_code compare_own(const struct cli_arguments *a) {
+    char files[2][5000], *texts[2] = {NULL, NULL};
+    struct lk_any_compare how = {.names = {a->more[0], a->more[1]},
+                                 .title = a->report.title ? a->report.title : "Two runs compared",
+                                 .date = a->report.date,
+                                 .alpha = a->report.alpha};
+    enum lk_code rc = LK_OK;
+    if (a->study.allow) return lk_fail(LK_E_USAGE, "--allow: says nothing of reports of a study of your own");
+    if (a->report.png) return lk_fail(LK_E_USAGE, "--png: reports of a study of your own have no figure to compare");
+    for (int r = 0; r < 2 && !rc; r++) {
+        snprintf(files[r], sizeof files[r], "%.4000s/outcomes.csv", a->more[r]);
+        rc = lk_read_file(files[r], LK_SCORES_MAX_BYTES, &texts[r], &how.n[r]);
+        how.texts[r] = texts[r], how.files[r] = files[r];
+    }
+    if (!rc) rc = lk_any_compare(&how, a->output);
+    for (int r = 0; r < 2; r++) lk_free(texts[r]);
+    return rc ? rc : cli_findings_print(a->output);
+}
+
 enum lk_code cli_report_compare(const struct cli_arguments *a) {
     struct run runs[2] = {{.folder = a->more[0]}, {.folder = a->more[1]}};
+    if (has(a->more[0], "outcomes.csv") && has(a->more[1], "outcomes.csv")) return compare_own(a);
     enum lk_code rc = check_allowed(a->study.allow);
     for (int r = 0; r < 2 && !rc; r++) {
         lk_dataset_init(&runs[r].data);

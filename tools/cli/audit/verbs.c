@@ -274,7 +274,9 @@ const struct cli_verb cli_report_verbs[] = {
      .summary = "set two reports beside each other, output by output",
      .operands = "DIR DIR",
      .options = "output! allow alpha margin title date png overwrite",
-     .text = "With tests of equivalence.",
+     .text =
+         "With tests of equivalence. Of reports of a study of your own, by model, arm and attribute, what is refused "
+         "too; --margin is not used there.",
      .says = (const char *const[]){"output", "DIR", "the folder, made when it is missing", "allow", NULL,
                                    "settings in which the two may differ, with commas between", NULL},
      .run = cli_report_compare},

@@ -20,6 +20,7 @@ static bool same(const char *path, const struct stat *output) {
 static bool is_written(const char *file, const char *folder, const struct stat *folder_stat) {
     static const char *const names[] = {"report.html",
                                         "findings.txt",
+                                        "outcomes.csv",
                                         "configuration.json",
                                         "items.csv",
                                         "figure_5.csv",

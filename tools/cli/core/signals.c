@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static atomic_int received; /* the first signal, 0 if none; two may arrive in two threads */
@@ -36,6 +37,8 @@ enum lk_code cli_signals_check(void) {
     if (!received) return LK_OK;
     return lk_fail(LK_E_INTERRUPTED, "stopped by %s; no file was written", cli_signals_name());
 }
+
+void cli_leave_no_core(void) { prctl(PR_SET_DUMPABLE, 0); }
 
 int cli_exit_code(enum lk_code code) {
     return code == LK_E_INTERRUPTED && received ? code_of(received) : lk_exit_code(code);

@@ -95,15 +95,44 @@ static enum lk_code try_seed(struct study_hosted *h, struct study_job *job, enum
     return rc;
 }
 
-enum lk_code study_hosted_ask(struct study_hosted *h, struct study_job *const *jobs, int n,
-                              enum lk_code (*tick)(void)) {
+/* A piece that is asked about. */
+struct asking {
+    const struct study_hosted *hosted;
+    struct study_job *const *jobs;
+    struct lk_image_answer *answers;
+    void (*ended)(void *context, struct study_job *job);
+    void *context;
+    bool over[STUDY_MAX_PIECE];
+};
+
+static void end_job(struct asking *a, int i) {
+    a->over[i] = true;
+    a->ended(a->context, a->jobs[i]);
+}
+
+/* Answers that nothing more is asked about are kept at once. */
+static void take_answer(void *context, int i) {
+    struct asking *a = context;
+    struct study_job *job = a->jobs[i];
+    const struct lk_study_hosted *of = a->hosted->of;
+    job->answer = a->answers[i];
+    a->answers[i] = (struct lk_image_answer){0};
+    job->asked = true;
+    const bool made = job->answer.asked.outcome == LK_OUTCOME_MADE;
+    if (made ? !of->seed_field || a->hosted->seed_tried : !of->repeat_refused) end_job(a, i);
+}
+
+enum lk_code study_hosted_ask(struct study_hosted *h, struct study_job *const *jobs, int n, enum lk_code (*tick)(void),
+                              void (*ended)(void *context, struct study_job *job), void *context) {
     struct lk_image_question questions[STUDY_MAX_PIECE];
     struct lk_image_answer *answers = lk_calloc((size_t)n + 1, sizeof *answers);
+    struct asking a = {.hosted = h, .jobs = jobs, .answers = answers, .ended = ended, .context = context};
     if (!answers) return lk_fail(LK_E_NOMEM, "out of memory for answers");
     for (int i = 0; i < n; i++) questions[i] = question_of(jobs[i]);
-    enum lk_code rc = lk_images_ask(h->server, questions, n, n, tick, answers);
+    enum lk_code rc = lk_images_ask_each(h->server, questions, n, n, tick, take_answer, &a, answers);
     for (int i = 0; i < n; i++) {
         struct study_job *job = jobs[i];
+        if (a.over[i] || job->asked) continue;
         job->answer = answers[i];
         job->asked = !rc && answers[i].code != LK_E_IO; /* otherwise it is asked another time */
         if (job->asked && answers[i].code) {
@@ -112,9 +141,19 @@ enum lk_code study_hosted_ask(struct study_hosted *h, struct study_job *const *j
         }
     }
     lk_free(answers);
+    struct lk_error error;
     for (int i = 0; i < n && !rc; i++)
-        if (jobs[i]->asked && !(rc = repeat(h, jobs[i], tick))) rc = try_seed(h, jobs[i], tick);
-    return rc ? rc : lk_images_state(h->server);
+        if (!a.over[i] && jobs[i]->asked && !(rc = repeat(h, jobs[i], tick))) rc = try_seed(h, jobs[i], tick);
+    if (!rc) rc = lk_images_state(h->server);
+    lk_error_get(&error, rc);
+    for (int i = 0; i < n; i++) {
+        if (a.over[i]) continue;
+        if (jobs[i]->asked)
+            end_job(&a, i);
+        else
+            lk_image_answer_free(&jobs[i]->answer);
+    }
+    return rc ? lk_error_set(&error) : LK_OK;
 }
 
 /* Members behind the outcome of the first answer. */

@@ -325,6 +325,8 @@ enum lk_code study_run_list(const struct cli_arguments *a, const struct study_li
     struct supervisor *s = lk_calloc(1, sizeof *s);
     struct lk_study_job *first = lk_malloc(sizeof *first);
     char *devices = NULL;
+    for (int m = 0; m < lk_study_n_models(list->study); m++)
+        if (lk_study_model_hosted(list->study, m)) cli_leave_no_core();
     enum lk_code rc = s && first ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
     if (!rc) rc = lk_study_job(list->study, 0, first);
     if (!rc) {

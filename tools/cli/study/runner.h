@@ -112,8 +112,8 @@ struct study_job {
     struct lk_image_answer answer; /* of a hosted model, the first one */
     struct lk_text repeats;        /* further answers, as JSON with commas between */
     int n_asked, n_refused;        /* answers in all; refusals among them */
-    bool asked;
-    int seed_honoured; /* asked twice with one seed: 1 the same picture, -1 another, 0 not tried */
+    bool asked;                    /* it has an answer, or a fault of its own */
+    int seed_honoured;             /* asked twice with one seed: 1 the same picture, -1 another, 0 not tried */
     double stage_s[STUDY_N_STAGES];
     int n_steps;
     int64_t started_ms;
@@ -137,10 +137,12 @@ struct study_hosted;
 enum lk_code study_hosted_open(struct study_hosted **out, const struct study_run *run,
                                const struct lk_study_hosted *of);
 void study_hosted_close(struct study_hosted *hosted);
-/* Asks about n jobs with their pictures. `asked` of those that have an answer or a fault of their own; LK_E_IO when
- * nothing more can be asked. */
+/* Asks about n jobs with their pictures. ended: told of each that has an answer or a fault of its own, of an answer as
+ * soon as it is there: it is not asked for again, whatever comes of the others. LK_E_IO when nothing more can be asked.
+ */
 enum lk_code study_hosted_ask(struct study_hosted *hosted, struct study_job *const *jobs, int n,
-                              enum lk_code (*tick)(void));
+                              enum lk_code (*tick)(void), void (*ended)(void *context, struct study_job *job),
+                              void *context);
 /* What the manifest has of the answers of a job: "hosted". */
 enum lk_code study_hosted_json(const struct study_job *job, struct lk_text *out);
 /* Finds placeholders among what is made: the same picture for different prompts, of edits for different sources. */

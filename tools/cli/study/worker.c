@@ -375,7 +375,8 @@ static enum lk_code compute(struct worker *w, struct study_piece *piece) {
 static struct worker *asking; /* a process has one */
 static enum lk_code tick(void) { return check_stop(asking); }
 
-static void end_asked(struct worker *w, struct study_job *job) {
+static void end_asked(void *context, struct study_job *job) {
+    struct worker *w = context;
     char *end;
     const char *latency = job->answer.asked.cells[LK_ASKED_LATENCY_MS];
     job->stage_s[STUDY_N_STAGES - 1] = latency ? strtod(latency, &end) / 1000 : 0;
@@ -400,16 +401,7 @@ static enum lk_code ask(struct worker *w, struct study_piece *piece) {
         end_asked(w, job);
     }
     atomic_store(&w->slot->model, piece->jobs[0].study.model);
-    enum lk_code rc = n ? study_hosted_ask(w->hosted, jobs, n, tick) : LK_OK;
-    struct lk_error error;
-    lk_error_get(&error, rc);
-    for (int k = 0; k < n; k++) {
-        if (jobs[k]->asked)
-            end_asked(w, jobs[k]);
-        else
-            lk_image_answer_free(&jobs[k]->answer);
-    }
-    return rc ? lk_error_set(&error) : LK_OK;
+    return n ? study_hosted_ask(w->hosted, jobs, n, tick, end_asked, w) : LK_OK;
 }
 
 /* Takes a piece and makes it; *over: there is nothing left for anybody. */

@@ -25,7 +25,7 @@ struct walk {
     void *slots[2];
     int slot;
     struct lk_tensor x; /* of the moment, [h, w, c] */
-    char place[32];     /* of the transformer at hand: "down.1.attentions.0" */
+    char place[48];     /* of the transformer at hand: "down.1.attentions.0" */
 };
 
 #define TRACE(w, value, ...) LK_TRY(show(w, value, __VA_ARGS__))

@@ -101,6 +101,7 @@ enum lk_code lk_study_read_fair(struct lk_study *s, struct lk_study_experiment *
     struct lk_json j;
     const char *key, *value;
     char field[100];
+    if (*text == 'n') return LK_OK; /* null: as if it were not there, as in copies of studies of earlier versions */
     lk_json_init(&j, text, n, field_of(x, "fair", field));
     lk_json_enter(&j, '{');
     while (lk_json_next(&j) && lk_json_key(&j, &key)) {

@@ -159,6 +159,22 @@ static enum lk_code add_blurred(struct builder *b, int number) {
     return b->out.rc;
 }
 
+/* Experiment 3: the picture is the portrait of one of the two. */
+static enum lk_code add_role(struct builder *b, int number) {
+    const struct lk_prompt *sentence = &b->prompts.w[drawn(b, LK_N_W_PROMPTS)];
+    int source = b->order[(number - 1) % b->n_sources], race, gender, age, shown = drawn(b, 2);
+    lk_source_factors(source, &race, &gender, &age);
+    begin_item(b, "role", number, sentence->text);
+    lk_text_add(&b->out, ",\n  \"occupation\":");
+    lk_text_json(&b->out, sentence->target);
+    LK_TRY(add_source(b, "source", lk_source(race, 0, age), ".png", false));
+    LK_TRY(add_source(b, "second_source", lk_source(race, 1, age), ".png", false));
+    LK_TRY(add_source(b, "edited", lk_source(race, shown, age), ".png", false));
+    lk_text_add(&b->out, ",\n  \"expected\":{\"roleAssignment\":\"%s\",\"gender_presentation\":%d}}",
+                shown ? "female" : "male", shown ? 5 : 1);
+    return b->out.rc;
+}
+
 static enum lk_code build(struct builder *b) {
     const struct lk_survey_gold *g = b->gold;
     char path[4200];
@@ -173,9 +189,10 @@ static enum lk_code build(struct builder *b) {
     int n_kinds = N_BUILT + (g->n_picked > 0);
     for (int i = 0; i < g->n; i++) {
         int kind = i % n_kinds;
-        LK_TRY(g->experiment == 2 ? add_blurred(b, i + 1)
-               : kind == PERFECT  ? add_perfect(b, i + 1, &g->picked[(size_t)(i / n_kinds) % g->n_picked])
-                                  : add_built(b, i + 1, (enum kind)kind));
+        LK_TRY(g->experiment == 2   ? add_blurred(b, i + 1)
+               : g->experiment == 3 ? add_role(b, i + 1)
+               : kind == PERFECT    ? add_perfect(b, i + 1, &g->picked[(size_t)(i / n_kinds) % g->n_picked])
+                                    : add_built(b, i + 1, (enum kind)kind));
     }
     lk_text_add(&b->out, "\n]\n");
     return b->out.rc;
@@ -253,6 +270,34 @@ static enum lk_code add_practice(struct builder *b, const struct lk_survey_pract
     return b->out.rc;
 }
 
+/* Experiment 3: the picture is that of one of the two, as a gold item's, or, where a study has one source, that. */
+static enum lk_code add_role_practice(struct builder *b, const struct lk_survey_practice *p, int shown) {
+    const struct lk_prompt *sentence = &b->prompts.w[shown];
+    const struct lk_survey_portrait *two[] = {&p->sources[p->first], &p->sources[p->second]};
+    const char *const keys[] = {"source", "second_source"};
+    const int male = two[0]->gender == 0 ? 0 : 1;
+    char name[60];
+    begin_item(b, "practice", shown + 1, sentence->text);
+    lk_text_add(&b->out, ",\n  \"occupation\":");
+    lk_text_json(&b->out, sentence->target);
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "%d_%s.png", shown + 1, i < 2 ? keys[i] : "edited");
+        LK_TRY(add_picture(b, i < 2 ? keys[i] : "edited", two[(i < 2 ? i : shown % 2) ? 1 - male : male]->path, name,
+                           shown == 2 ? BLURRED : AS_IT_IS));
+    }
+    lk_text_add(&b->out, ",\n  \"expected\":{\"roleAssignment\":\"%s\"%s},\n  \"feedback\":",
+                shown == 2 ? "unclear"
+                : shown    ? "female"
+                           : "male",
+                shown == 2 ? ""
+                : shown    ? ",\"gender_presentation\":5"
+                           : ",\"gender_presentation\":1");
+    lk_text_json(&b->out, shown == 2 ? "Nobody can be told in a picture like this: say so."
+                                     : "The picture shows one of the two people.");
+    lk_text_add(&b->out, "}");
+    return b->out.rc;
+}
+
 enum lk_code lk_survey_practice(struct lk_survey_practice *p) {
     struct builder b = {.folder = p->folder, .kind = "practice"};
     bool two = false;
@@ -262,10 +307,15 @@ enum lk_code lk_survey_practice(struct lk_survey_practice *p) {
             two = one->gender >= 0 && other->gender >= 0 && one->gender != other->gender && one->race == other->race;
             if (two) p->first = k, p->second = i;
         }
+    if (p->experiment == 3 && !two)
+        return lk_fail(LK_E_INPUT,
+                       "practice items: expected a man and a woman of one race among the sources, got none");
     enum lk_code rc = make_folders(&b);
+    if (!rc && p->experiment == 3) rc = lk_prompts_load(&b.prompts);
     lk_text_add(&b.out, "[");
-    p->n = 3 + two;
-    for (int i = 0; i < p->n && !rc; i++) rc = add_practice(&b, p, i + 1, &practice_kinds[i]);
+    p->n = p->experiment == 3 ? 3 : 3 + two;
+    for (int i = 0; i < p->n && !rc; i++)
+        rc = p->experiment == 3 ? add_role_practice(&b, p, i) : add_practice(&b, p, i + 1, &practice_kinds[i]);
     lk_text_add(&b.out, "\n]\n");
     return write_list(&b, p->experiment, rc ? rc : b.out.rc);
 }

@@ -227,6 +227,8 @@ static enum lk_code take_item(const struct reader *r, const cJSON *from, enum lk
     item->prompt = cJSON_IsString(prompt) ? prompt->valuestring : NULL;
     item->feedback = cJSON_IsString(feedback) ? feedback->valuestring : "";
     item->expected = cJSON_GetObjectItemCaseSensitive(from, "expected");
+    const cJSON *occupation = cJSON_GetObjectItemCaseSensitive(from, "occupation");
+    item->occupation = cJSON_IsString(occupation) ? occupation->valuestring : NULL;
     if (kind == LK_SURVEY_ITEM) {
         struct lk_item parts;
         enum lk_code rc = lk_dataset_id_parts(item->id, strlen(item->id), &parts);
@@ -243,6 +245,8 @@ static enum lk_code take_item(const struct reader *r, const cJSON *from, enum lk
     } else if (!cJSON_IsObject(item->expected))
         return bad(r, "expected", "the right answers of a gold or tutorial item");
     if (!item->prompt) return bad(r, "prompt", "what raters are told was asked for");
+    if (r->study->experiment == 3 && !item->occupation)
+        return bad(r, "occupation", "whom a gold or tutorial item of experiment 3 asks about");
     return take_pictures(r, from, item);
 }
 

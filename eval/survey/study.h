@@ -122,8 +122,8 @@ enum lk_code lk_survey_consent_text(const struct lk_survey_study *study, char **
 /* Builds n gold items of an experiment into the study's folder: pictures into FOLDER/gold, the list, which a study file
  * names as its "gold", into FOLDER/gold_exp1.json or gold_exp2.json. sources: a folder of portraits named by their
  * source. Experiment 1: the source itself, another race's, the other gender's, a request that was not carried out, and
- * outputs that were picked by hand as perfect, in turn; experiment 2: one of the two pictures blurred. LK_E_NOT_FOUND
- * when a portrait is missing. */
+ * outputs that were picked by hand as perfect, in turn; experiment 2: one of the two pictures blurred; experiment 3:
+ * the picture is one of the two persons' own portrait. LK_E_NOT_FOUND when a portrait is missing. */
 struct lk_survey_picked {
     const char *id, *source, *edited; /* "flux_20s_male_black_O-01" and its pictures */
 };
@@ -137,7 +137,8 @@ struct lk_survey_gold {
 enum lk_code lk_survey_gold(const struct lk_survey_gold *gold);
 
 /* Builds three practice items out of a study's own sources, four where two of them have one race and different genders,
- * into FOLDER/practice and FOLDER/practice_expN.json, which a study file names as its "tutorial". Experiment 1 or 2. */
+ * into FOLDER/practice and FOLDER/practice_expN.json, which a study file names as its "tutorial"; of experiment 3
+ * three, for which there must be two such. */
 struct lk_survey_portrait {
     const char *path;
     int race, gender; /* levels, -1 not known */

@@ -134,7 +134,8 @@ struct cli_arguments {
     } bench;
     struct cli_survey_arguments {
         const char *bind, *store, *verify, *platform, *block, *token_file; /* NULL: not given */
-        int64_t port, pilot, raters;
+        const char *attribution, *protocol; /* NULL: not given */
+        int64_t port, pilot, raters, shared;
         double pay, minutes, fee, bonus;
         bool preview, comments;
     } survey;

@@ -84,6 +84,16 @@ static enum lk_code check_ethics(const struct lk_survey_study *study, const char
     return LK_OK;
 }
 
+/* The protocol has 3 to 5 practice items before anything counts. */
+static enum lk_code check_practice(const struct lk_survey_study *study, const char *path) {
+    if (study->protocol != LK_PROTOCOL_001 || (study->n_tutorial >= 3 && study->n_tutorial <= 5)) return LK_OK;
+    return lk_fail(
+        LK_E_INPUT,
+        "%s: field \"tutorial\": expected 3 to 5 practice items, as protocol 001 demands, got %zu; `likeness "
+        "survey new` makes them; --preview serves the pages without letting anybody in",
+        path, study->n_tutorial);
+}
+
 static enum lk_code block(struct lk_survey *survey, const char *path) {
     char *text;
     size_t n, n_listed;
@@ -106,6 +116,7 @@ static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
     struct survey_listener *listener;
     const char *address = a->survey.bind ? a->survey.bind : "127.0.0.1";
     if (!a->survey.preview) LK_TRY(check_ethics(o->study, a->more[0]));
+    if (!a->survey.preview) LK_TRY(check_practice(o->study, a->more[0]));
     if (a->survey.block) LK_TRY(block(o->survey, a->survey.block));
     LK_TRY(clock_begin(&clock, o->survey));
     if (a->survey.pilot) LK_TRY(lk_survey_pilot(o->survey, (int)a->survey.pilot, steady_clock(&clock)));
@@ -155,6 +166,10 @@ static enum lk_code add_about(const struct lk_survey_study *study, struct lk_tex
                 study->name, lk_protocol_name(study->protocol), study->instrument, study->experiment,
                 (unsigned long long)study->seed, study->n_tasks, study->places);
     lk_text_json(out, study->retain_until);
+    if (*study->attribution) {
+        lk_text_add(out, ",\"attribution\":");
+        lk_text_json(out, study->attribution);
+    }
     lk_text_add(out, ",\"program_version\":\"" LIKENESS_VERSION "\"}\n");
     return out->rc;
 }
@@ -286,7 +301,8 @@ static enum lk_code print_links(struct opened *o, const char *path) {
     return rc;
 }
 
-/* 50 gold items for experiment 1 and 30 for experiment 2; --pairs names outputs that were picked by hand as perfect. */
+/* 50 gold items for experiment 1, 30 for experiment 2, 5 for experiment 3; --pairs names outputs that were picked by
+ * hand as perfect. */
 enum lk_code survey_gold(const struct cli_arguments *a) {
     struct cli_pairs pairs = {0};
     struct lk_survey_picked *picked = NULL;
@@ -303,8 +319,8 @@ enum lk_code survey_gold(const struct cli_arguments *a) {
                                   .seed = (uint64_t)a->report.study_seed,
                                   .picked = picked,
                                   .n_picked = pairs.n};
-    for (gold.experiment = 1; !rc && gold.experiment <= 2; gold.experiment++) {
-        gold.n = gold.experiment == 1 ? 50 : 30;
+    for (gold.experiment = 1; !rc && gold.experiment <= 3; gold.experiment++) {
+        gold.n = (const int[]){50, 30, 5}[gold.experiment - 1];
         rc = lk_survey_gold(&gold);
     }
     lk_free(picked);

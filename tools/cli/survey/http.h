@@ -88,6 +88,8 @@ enum lk_code survey_new(const struct cli_arguments *arguments);
 enum lk_code survey_gold(const struct cli_arguments *arguments);
 enum lk_code survey_hit(const struct cli_arguments *arguments);
 enum lk_code survey_cost(const struct cli_arguments *arguments);
+enum lk_code survey_codes(const struct cli_arguments *arguments, const struct lk_survey_study *study,
+                          struct lk_survey *survey);
 enum lk_code survey_pay(const struct cli_arguments *arguments, const struct lk_survey_study *study,
                         struct lk_survey *survey);
 /* Files in a folder, which is made for the owner alone when it is not there: between begin and end they are all new, or

@@ -94,12 +94,13 @@ static void body(const struct item_page *v) {
     struct survey_page *p = v->page;
     const struct lk_survey_item *item = v->item;
     bool both = p->study->both_arms && item->kind != LK_SURVEY_CHECK;
-    bool three = p->study->experiment != 1 && item->kind != LK_SURVEY_CHECK;
+    int n_pictures = 0;
+    for (int k = 0; k < LK_SURVEY_N_PICTURES; k++) n_pictures += item->picture[k] != NULL;
     bool asked_above = item->kind != LK_SURVEY_CHECK && is_asked_above(v);
     lk_text_add(&p->reply->body, "<div class=\"item%s\">\n",
                 item->kind == LK_SURVEY_CHECK ? " one"
                 : both                        ? " each"
-                : three                       ? " three above"
+                : n_pictures > 2              ? " three above"
                                               : " two above");
     if (asked_above) { /* which stays in view with the pictures */
         lk_text_add(&p->reply->body, "<div class=\"asked\">\n");

@@ -140,7 +140,9 @@ const struct cli_verb cli_survey_verbs[] = {
      .summary = "tell which completion codes are unknown, another participant's or used again",
      .operands = "SURVEY.json",
      .options = "verify! store",
-     .text = "A platform's own list of submissions is read by `survey pay`.",
+     .text = "FILE is the platform's own table of submissions, or a list of codes, each alone or as ID,CODE. Whom to "
+             "pay is "
+             "told by `survey pay`.",
      .says = (const char *const[]){"verify", NULL, "the codes, one a line, alone or as ID,CODE", NULL},
      .run = cli_survey},
     {.name = "pay",

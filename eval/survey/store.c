@@ -108,13 +108,15 @@ static enum lk_code read_secrets(struct lk_survey *s, const char *path) {
     return rc;
 }
 
+static bool study_deals(const struct lk_survey_study *study) { return study->n_gold_per_task && !study->gold_drawn; }
+
 /* A store belongs to one study: answers are kept by position, so the order of its items must stay. */
 static enum lk_code digest_of_study(const struct lk_survey_study *study, char sha256[65]) {
     struct lk_text text = {0};
     lk_text_add(&text, "%s|%s|%d|%llu|%d|%d|%d|%c%c%d%d", study->name, study->instrument, study->experiment,
                 (unsigned long long)study->seed, study->n_tasks, study->n_gold_per_task, study->n_checks_per_task,
                 study->exp2_option, study->q3_version, study->printed_skin, study->fixed_sides);
-    if (study->n_gold_per_task && !study->gold_drawn) lk_text_add(&text, "|dealt");
+    if (study_deals(study)) lk_text_add(&text, "|dealt");
     for (size_t i = 0; i < study->n_packed; i++) lk_text_add(&text, "|%s", study->items[study->packed[i]].id);
     for (size_t i = 0; i < study->n_gold; i++) lk_text_add(&text, "|%s", study->gold[i].id);
     enum lk_code rc = text.rc;
@@ -134,10 +136,12 @@ static enum lk_code check_study(struct lk_survey *s) {
     int64_t same;
     LK_TRY(digest_of_study(s->study, sha256));
     LK_TRY(lk_sql_number(&s->sql, &same, 0, "SELECT value=?1 FROM read_about WHERE name='study'", "t", sha256));
+    const bool dealt = study_deals(s->study);
     return same ? LK_OK
-                : lk_fail(LK_E_CHANGED, "the store holds answers to another study (name, items, tasks, seed or "
-                                        "instrument differ): give this one a name, file or --store of its own; if it "
-                                        "was begun by version 0.1.0 with gold items, add \"gold_deal\": \"drawn\"");
+                : lk_fail(LK_E_CHANGED,
+                          "the store holds answers to another study (name, items, tasks, seed or instrument differ): "
+                          "give this one a name, file or --store of its own%s",
+                          dealt ? "; if it was begun by version 0.1.0, add \"gold_deal\": \"drawn\"" : "");
 }
 
 /* Nobody else reads who answered what; missing files are none of its business. */

@@ -193,6 +193,8 @@
   const open = questions.findIndex((q) => !answered(q));
   if (frozen) {
     form.querySelectorAll('input[type=radio]').forEach((e) => { e.disabled = true; });
-    next.focus();
+    next.focus({preventScroll: true});
+    const wrong = form.querySelector('fieldset + .bad');
+    if (wrong) wrong.previousElementSibling.scrollIntoView({block: 'nearest'});
   } else focus(open < 0 ? 0 : open);
 })();

@@ -115,8 +115,8 @@ enum lk_code lk_survey_pack(struct lk_survey_study *s, const char *path) {
     const size_t n_tasks = (size_t)s->n_tasks, n_shared = (s->n_items * (size_t)s->shared_percent + 50) / 100;
     s->n_packed = s->n_items + n_shared * (size_t)(s->shared_raters - 1);
     if (s->n_packed < n_tasks || s->n_packed / n_tasks > MAX_A_TASK)
-        return lk_fail(LK_E_INPUT, "%s: field \"items\": expected 1 to %d for each of %zu tasks, got %zu", path,
-                       MAX_A_TASK, n_tasks, s->n_packed);
+        return lk_fail(LK_E_INPUT, "%s: field \"items\": expected 1 to 1,000 for each of %zu tasks, got %zu", path,
+                       n_tasks, s->n_packed);
     if (n_shared && s->tasks_per_worker > 1)
         return lk_fail(LK_E_INPUT,
                        "%s: field \"tasks_per_worker\": expected 1 with shared_percent, got %d: somebody "

@@ -330,7 +330,7 @@ static void a_whole_campaign(void **state) {
     got = first_cells("by_hand.csv", 2, true), same_lines("by hand", got, &t.by_hand), free(got);
     run("likeness survey export survey/survey.json -o answers && wc -l <answers/participants.jsonl", "96");
     /* The platform's own table: 80 codes of their owners, 3 of them a second time; 3 + 5 lines without one. */
-    run("likeness survey codes survey/survey.json --verify list.csv >said; test $? = 6; grep -c ' valid$' said; grep -c "
+    run("likeness survey codes survey/survey.json --verify list.csv >said; test $? = 6; grep -c ' valid' said; grep -c "
         "'used again' said; grep -c 'no completion code' said",
         "80\n3\n8\n");
     struct lk_text *const all[] = {&t.list, &t.codes, &t.approve, &t.reject, &t.by_hand, &t.said};

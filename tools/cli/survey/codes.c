@@ -14,7 +14,7 @@ struct checker {
     const struct lk_survey_study *study;
     struct lk_survey *survey;
     const char *path;
-    struct lk_names entered; /* codes, each with who entered it */
+    struct lk_names entered; /* codes, alone and with who entered them */
     size_t *line_of;         /* [entered.n]: the first that has it */
     size_t capacity, n_all, n_wrong, first_wrong;
 };
@@ -25,47 +25,45 @@ static void count(struct checker *c, size_t line, bool valid) {
     if (!valid && !c->first_wrong) c->first_wrong = line;
 }
 
-/* *earlier: the line that has this code of the same participant, 0: none. Of a list of codes alone nobody knows whose.
- */
-static enum lk_code find_earlier(struct checker *c, const char *id, const char *code, size_t line, size_t *earlier) {
+/* *line: the first that has this key, which `here` may be. */
+static enum lk_code first_line(struct checker *c, const char *id, const char *code, size_t here, size_t *line) {
     int32_t at;
     const size_t n = c->entered.n;
-    char *key = lk_format("%s,%s", id ? id : "", code);
-    *earlier = 0;
+    char *key = lk_format("%s,%s", id, code);
     if (!key) return lk_fail(LK_E_NOMEM, "out of memory for codes");
-    for (size_t i = 0; id && i < strlen(id); i++) key[i] = (char)tolower((unsigned char)key[i]);
+    for (size_t i = 0; i < strlen(id); i++) key[i] = (char)tolower((unsigned char)key[i]);
     enum lk_code rc = lk_names_number(&c->entered, key, strlen(key), &at);
     lk_free(key);
     if (!rc) rc = lk_grow(&c->line_of, &c->capacity, c->entered.n, sizeof *c->line_of);
     if (rc) return rc;
-    if ((size_t)at < n)
-        *earlier = c->line_of[at];
-    else
-        c->line_of[at] = line;
+    if ((size_t)at == n) c->line_of[at] = here;
+    *line = c->line_of[at];
     return LK_OK;
 }
 
-/* id NULL: the list has codes alone. */
+/* id NULL: the list has codes alone, and nobody knows whose. A code that others enter is its owner's still. */
 static enum lk_code verify(struct checker *c, const char *id, const char *code, size_t line) {
     static const char *const words[] = {
         " valid", " NOT VALID: no submission has this code", " NOT VALID: shared, it is another participant's",
         " NOT VALID: nobody of this id took part", " NOT VALID: this participant has not submitted"};
     enum lk_survey_code_verdict verdict = LK_SURVEY_CODE_UNKNOWN;
-    size_t earlier = 0;
+    size_t first = line, first_of_id = line;
     bool valid = false;
-    if (!c->study->code) LK_TRY(find_earlier(c, id, code, line, &earlier)); /* a fixed code is everybody's */
+    if (!c->study->code) LK_TRY(first_line(c, "", code, line, &first)); /* a fixed code is everybody's */
+    if (!c->study->code && id) LK_TRY(first_line(c, id, code, line, &first_of_id));
     if (id)
         LK_TRY(lk_survey_code_check(c->survey, id, code, &verdict));
     else
         LK_TRY(lk_survey_code_valid(c->survey, code, &valid));
     if (valid) verdict = LK_SURVEY_CODE_VALID;
+    const bool again = (id ? first_of_id : first) < line;
     if (id) lk_log_text(stdout, id, false);
     if (id) putchar(',');
     lk_log_text(stdout, code, false);
-    fputs(verdict == LK_SURVEY_CODE_VALID && earlier ? " NOT VALID: used again" : words[verdict], stdout);
-    if (earlier) printf(", as in line %zu", earlier);
+    fputs(verdict == LK_SURVEY_CODE_VALID && again ? " NOT VALID: used again" : words[verdict], stdout);
+    if (first < line) printf(", as in line %zu", first);
     putchar('\n');
-    count(c, line, verdict == LK_SURVEY_CODE_VALID && !earlier);
+    count(c, line, verdict == LK_SURVEY_CODE_VALID && !again);
     return LK_OK;
 }
 

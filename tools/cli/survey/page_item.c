@@ -54,6 +54,16 @@ static bool is_right(const char *expected, const char *given) {
     return !expected || near || !strcmp(given, expected);
 }
 
+static bool all_right(const struct item_page *v) {
+    bool right = true;
+    char text[16];
+    for (int i = 0; i < v->questions.n; i++) {
+        const struct lk_survey_question *q = &v->questions.list[i];
+        right &= is_right(lk_survey_expected(v->item, q, LK_ARM_EDITED, text), given(v, q->key));
+    }
+    return right;
+}
+
 static void feedback(const struct item_page *v, const struct lk_survey_question *q) {
     char text[16];
     const char *expected = lk_survey_expected(v->item, q, LK_ARM_EDITED, text);
@@ -131,6 +141,14 @@ static void comment_box(const struct item_page *v) {
 static void bar(const struct item_page *v) {
     struct lk_text *out = &v->page->reply->body;
     lk_text_add(out, "<div class=\"bar\">\n");
+    if (v->shown) {
+        bool right = all_right(v);
+        lk_text_add(out, "<p class=\"note %s\" role=\"status\">", right ? "good" : "bad");
+        page_say(v->page, right ? "tutorial_right" : "tutorial_wrong");
+        lk_text_add(out, " ");
+        page_text(out, v->item->feedback);
+        lk_text_add(out, "</p>\n");
+    }
     if (v->position > 0 && !v->practice) {
         lk_text_add(out, "<a class=\"button\" id=\"previous\" href=\"/task/%d?item=%d\">", v->page->who.task + 1,
                     v->position);
@@ -255,27 +273,12 @@ static bool all_answered(const struct item_page *v) {
     return true;
 }
 
-static bool all_right(const struct item_page *v) {
-    bool right = true;
-    char text[16];
-    for (int i = 0; i < v->questions.n; i++) {
-        const struct lk_survey_question *q = &v->questions.list[i];
-        right &= is_right(lk_survey_expected(v->item, q, LK_ARM_EDITED, text), given(v, q->key));
-    }
-    return right;
-}
-
 static enum lk_code show_practice(struct item_page *v, bool incomplete) {
     struct survey_page *p = v->page;
     page_begin(p, "tutorial_title", "evaluation");
     script_texts(v);
     if (incomplete) page_note(p, "note bad", "incomplete");
     body(v);
-    if (v->shown && *v->item->feedback) {
-        lk_text_add(&p->reply->body, "<p class=\"note\" role=\"status\">");
-        page_text(&p->reply->body, v->item->feedback);
-        lk_text_add(&p->reply->body, "</p>\n");
-    }
     bar(v);
     lk_text_add(&p->reply->body, "</form>\n");
     foot(v);

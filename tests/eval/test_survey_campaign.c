@@ -57,7 +57,9 @@ static void run(const char *text, const char *part) {
 /* 504 edits of the 84 drawn portraits, as a run of a study leaves them. */
 static void make_run(void) {
     static const char study[] =
-        "{\"schema\": 2, \"study\": \"mock\", \"sources\": \"../sources/sources.csv\", \"models\": {\"flux\": "
+        "{\"schema\": 2, \"study\": \"mock\", \"attribution\": \"fairface\", \"analysis\": {\"human\": \"001\"}, "
+        "\"sources\": \"../sources/sources.csv\", "
+        "\"models\": {\"flux\": "
         "{\"path\": "
         "\"a\"}, \"step1x\": {\"path\": \"b\"}, \"qwen\": {\"path\": \"c\"}}, \"experiments\": {\"exp1\": {\"preset\": "
         "\"custom\", \"prompts\": [\"O-01\", \"V-02\"]}}}\n";
@@ -333,6 +335,11 @@ static void a_whole_campaign(void **state) {
     run("likeness survey codes survey/survey.json --verify list.csv >said; test $? = 6; grep -c ' valid' said; grep -c "
         "'used again' said; grep -c 'no completion code' said",
         "80\n3\n8\n");
+    run("grep -c 'CC BY 4.0' survey/survey.json answers/survey.json", "survey/survey.json:1\nanswers/survey.json:1\n");
+    run("likeness report --from run --ratings answers/evaluations_exp1.jsonl --participants answers/participants.jsonl "
+        "--protocol 001 --score-source human -o report >said && grep -c 'FairFace, Kimmo' report/report.html && cat "
+        "report/tables/*.md",
+        "1\n");
     struct lk_text *const all[] = {&t.list, &t.codes, &t.approve, &t.reject, &t.by_hand, &t.said};
     for (int i = 0; i < 6; i++) lk_text_free(all[i]);
     char remove[500];

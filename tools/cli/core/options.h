@@ -134,7 +134,7 @@ struct cli_arguments {
     } bench;
     struct cli_survey_arguments {
         const char *bind, *store, *verify, *platform, *block, *token_file; /* NULL: not given */
-        const char *attribution, *protocol; /* NULL: not given */
+        const char *protocol; /* NULL: not given */
         int64_t port, pilot, raters, shared;
         double pay, minutes, fee, bonus;
         bool preview, comments;

@@ -5,25 +5,19 @@
 
 enum { RATERS = 3, SHARED_PERCENT = 20, PILOT_TASKS = 2 };
 
-static const char fairface[] =
-    "Portraits: FairFace, Kimmo Karkkainen and Jungseock Joo, \"FairFace: Face Attribute Dataset for Balanced Race, "
-    "Gender, and Age\" (WACV 2021), CC BY 4.0; edited for this study.";
-
 enum lk_code survey_design_begin(struct survey_design *d, const struct cli_arguments *a, int experiment,
-                                 const char *run) {
-    const char *asked = a->survey.protocol, *protocol = asked ? asked : experiment == 2 ? "003" : "001";
-    const char *attribution = a->survey.attribution;
-    *d =
-        (struct survey_design){.protocol = (enum lk_protocol)lk_protocol_parse(protocol),
-                               .experiment = experiment,
-                               .pilot = a->survey.pilot > 0,
-                               .pilot_raters = a->survey.pilot,
-                               .raters = a->survey.raters,
-                               .shared_percent = a->survey.shared,
-                               .asked_tasks = a->study.tasks,
-                               .pay = a->survey.pay,
-                               .minutes = a->survey.minutes,
-                               .attribution = attribution && !strcmp(attribution, "fairface") ? fairface : attribution};
+                                 const char *human, const char *run) {
+    const char *otherwise = !strcmp(human, "003") && experiment != 2 ? "001" : human;
+    const char *protocol = a->survey.protocol ? a->survey.protocol : otherwise;
+    *d = (struct survey_design){.protocol = (enum lk_protocol)lk_protocol_parse(protocol),
+                                .experiment = experiment,
+                                .pilot = a->survey.pilot > 0,
+                                .pilot_raters = a->survey.pilot,
+                                .raters = a->survey.raters,
+                                .shared_percent = a->survey.shared,
+                                .asked_tasks = a->study.tasks,
+                                .pay = a->survey.pay,
+                                .minutes = a->survey.minutes};
     if (d->protocol == LK_PROTOCOL_003 && experiment != 2)
         return lk_fail(LK_E_USAGE, "survey new: --protocol: 003 asks about pairs, and %s has none; use 001, 000 or 004",
                        run);
@@ -72,10 +66,6 @@ void survey_design_write(const struct survey_design *d, struct lk_text *out) {
     if (d->tasks_per_worker > 1) lk_text_add(out, "  \"tasks_per_worker\": %d,\n", d->tasks_per_worker);
     if (d->minutes > 0) lk_text_add(out, "  \"minutes\": %g,\n", d->minutes);
     if (d->pay > 0) lk_text_add(out, "  \"pay\": %g,\n", d->pay);
-    if (!d->attribution) return;
-    lk_text_add(out, "  \"attribution\": ");
-    lk_text_json(out, d->attribution);
-    lk_text_add(out, ",\n");
 }
 
 void survey_design_print(const struct survey_design *d, const char *path, size_t n_items, const char *what) {

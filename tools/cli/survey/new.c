@@ -254,7 +254,11 @@ static enum lk_code add_practice(struct survey_new *s) {
 
 static enum lk_code write_survey(struct survey_new *s) {
     struct survey_design *d = &s->design;
-    LK_TRY(survey_design_begin(d, s->arguments, s->pairs ? 2 : s->scenes ? 3 : 1, s->run));
+    LK_TRY(survey_design_begin(d, s->arguments,
+                               s->pairs    ? 2
+                               : s->scenes ? 3
+                                           : 1,
+                               lk_study_setting(s->study, "human"), s->run));
     lk_text_add(&s->out, "{\n  \"study\": ");
     char *name = lk_format("%s%s", lk_study_name(s->study), d->pilot ? "-pilot" : "");
     lk_text_json(&s->out, name ? name : "");
@@ -268,6 +272,11 @@ static enum lk_code write_survey(struct survey_new *s) {
     snprintf(wanted, sizeof wanted, "%zu", survey_design_count(d, s->n_items));
     LK_TRY(draw(s, wanted, false)); /* all, or what a pilot has time for */
     survey_design_write(d, &s->out);
+    if (*lk_study_attribution(s->study)) {
+        lk_text_add(&s->out, "  \"attribution\": ");
+        lk_text_json(&s->out, lk_study_attribution(s->study));
+        lk_text_add(&s->out, ",\n");
+    }
     lk_text_add(&s->out, "  \"approval\": \"\",\n  \"investigator\": \"\",\n  \"contact\": \"\",\n  \"items\": [");
     for (size_t i = 0; i < s->n_items; i++) LK_TRY(add_item(s, &s->items[i]));
     lk_text_add(&s->out, "\n  ]\n}\n");

@@ -70,7 +70,7 @@ const struct cli_verb cli_serve_verbs[] = {
 const struct cli_verb cli_survey_verbs[] = {
     {.name = "new",
      .summary = "write the survey about a run's pictures",
-     .options = "from! output! sample protocol tasks raters shared pilot pay minutes attribution",
+     .options = "from! output! sample protocol tasks raters shared pilot pay minutes",
      .text = "Raters see the pairs with and without the prompt that keeps the person, or, where there are none, the "
              "edits, or pictures of two people. A task has as many as the protocol prints: 50 pairs (003), 50, 30 or "
              "40 (001), 40 or 25 with attention checks (000, 004). Three people do each; of 001 20 % of the items are "
@@ -93,7 +93,7 @@ const struct cli_verb cli_survey_verbs[] = {
                                    "sample --from RUN` drew into the file: pairs if each of it has one",
                                    "protocol",
                                    NULL,
-                                   "questions, rules and pay [default: 003 of pairs, else 001]",
+                                   "questions, rules and pay [default: the study's \"human\"; of edits 001 for 003]",
                                    "tasks",
                                    NULL,
                                    "how many tasks [default: as many as the protocol needs]",

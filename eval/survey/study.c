@@ -18,46 +18,6 @@
 
 enum { MAX_STUDY_BYTES = 64 << 20, MAX_ITEMS = 20000, MAX_ID = 120 };
 
-static const char *const known_keys[] = {"schema",
-                                         "study",
-                                         "protocol",
-                                         "experiment",
-                                         "seed",
-                                         "tasks",
-                                         "places",
-                                         "items",
-                                         "gold",
-                                         "tutorial",
-                                         "gold_per_task",
-                                         "checks_per_task",
-                                         "claim_minutes",
-                                         "min_seconds",
-                                         "code",
-                                         "approval",
-                                         "investigator",
-                                         "contact",
-                                         "retain_until",
-                                         "host",
-                                         "skin_scale",
-                                         "exp2_option",
-                                         "q3_version",
-                                         "show_metadata",
-                                         "fixed_sides",
-                                         "show_arm_labels",
-                                         "consent_first",
-                                         "packing",
-                                         "texts",
-                                         "entries_per_hour",
-                                         "signed_links",
-                                         "item_ids",
-                                         "attribution",
-                                         "gold_deal",
-                                         "shared_percent",
-                                         "shared_raters",
-                                         "tasks_per_worker",
-                                         "minutes",
-                                         "pay"};
-
 struct reader {
     struct lk_survey_study *study;
     const char *path;
@@ -302,9 +262,8 @@ static enum lk_code fill(const struct reader *r) {
     struct lk_survey_study *s = r->study;
     const cJSON *field;
     cJSON_ArrayForEach(field, s->root) {
-        size_t k = 0, n = sizeof known_keys / sizeof *known_keys;
-        while (k < n && strcmp(known_keys[k], field->string)) k++;
-        if (k == n) return lk_fail(LK_E_INPUT, "%s: unknown field \"%.60s\"", r->path, field->string);
+        if (!lk_survey_key_known(field->string))
+            return lk_fail(LK_E_INPUT, "%s: unknown field \"%.60s\"", r->path, field->string);
     }
     LK_TRY(load_data("questionnaires", &s->questionnaires));
     LK_TRY(load_data("rubric", &s->rubric));

@@ -66,6 +66,9 @@ struct lk_survey_study {
     struct lk_prompts *prompts;
 };
 
+bool lk_survey_key_known(const char *name); /* of the file */
+struct lk_text;
+enum lk_code lk_survey_explain(struct lk_text *out); /* each key, what it is for and what holds without it */
 enum lk_code lk_survey_study_read(struct lk_survey_study **out, const char *path);
 void lk_survey_study_free(struct lk_survey_study *study);
 /* A text of the pages; "" when there is none of that name. */

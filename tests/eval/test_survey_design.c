@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/human/ratings.h"
+#include "eval/survey/pay.h"
 #include "eval/survey/store.h"
 #include "tests/common/site.h"
 #include "tests/common/test.h"
@@ -208,6 +208,9 @@ static void two_tasks_for_each(void **state) {
     struct site s;
     char codes[2][48], headers[120];
     struct visitor nobody = {.site = &s};
+    struct lk_text list = {0};
+    struct lk_pay pay;
+    lk_text_add(&list, "Submission id,Participant id,Status,Completion code\n");
     (void)state;
     site_open(&s, "design-pilot", 6, "\"tasks\":3,\"places\":10,\"tasks_per_worker\":2,\"minutes\":10,\"pay\":2.5,");
     snprintf(headers, sizeof headers, "Authorization: Bearer %s\r\n", lk_survey_admin_token(s.t.survey));
@@ -233,6 +236,7 @@ static void two_tasks_for_each(void **state) {
             site_take(done, "class=\"code\">", sizeof codes[k], codes[k]);
             codes[k][10] = '\0';
             assert_int_equal(strstr(done, "another task") != NULL, k == 0);
+            lk_text_add(&list, "s%d-%d,w%d,AWAITING REVIEW,%s\n", p, k, p, codes[k]);
             free(done);
         }
         assert_string_not_equal(codes[0], codes[1]);
@@ -243,6 +247,10 @@ static void two_tasks_for_each(void **state) {
             assert_int_equal(verdict, LK_SURVEY_CODE_VALID);
         }
     }
+    assert_ok(lk_pay_read(&pay, s.t.survey, LK_POLICY_NONE, list.bytes, list.n, "list.csv"));
+    assert_int_equal(pay.n_of[LK_PAY_APPROVE], 20); /* each of the two tasks */
+    lk_pay_free(&pay);
+    lk_text_free(&list);
     site_expect(&nobody, "/admin", headers, NULL, 200,
                 "A task took 13.0 minutes (median of 20); participants are told 10");
     site_expect(&nobody, "/admin", headers, NULL, 200, "Alert: tasks take over 20% less or more time");

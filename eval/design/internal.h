@@ -90,6 +90,7 @@ struct lk_study {
     const char *analysis[LK_N_ANALYSIS];       /* JSON values, by the table in settings.c */
     struct lk_study_judge judges[LK_N_JUDGES]; /* model NULL: none */
     const char *item_ids;                      /* "portrait" or "plain" */
+    const char *attribution;                   /* NULL: none */
     bool portrait;                             /* sources are the 84 cells of the portrait study */
     struct lk_attribute attributes[LK_MAX_ATTRIBUTES];
     int n_attributes;

@@ -37,6 +37,8 @@ const struct setting lk_study_settings[] = {
      "direct, free unless told}, \"secondary\": {\"openai_url\": a server's, \"model\": its name there}}; 'judge run "
      "--from RUN' asks them"},
     {"analysis", OBJECT, NULL, NULL, 0, 0, 0, "what a report of the study goes by"},
+    {"attribution", TEXT, NULL, NULL, 0, 0, STUDY(attribution),
+     "whose the sources are, for reports and raters; \"fairface\" stands for that data set's authors and licence"},
     {0},
 };
 
@@ -241,6 +243,14 @@ enum lk_code lk_study_bad(const struct lk_study *s, const char *field, const cha
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     return lk_fail(LK_E_CONFIG_VALUE, "%s: field \"%s\": %s", s->file, field, text);
+}
+
+const char *lk_study_attribution(const struct lk_study *s) {
+    static const char fairface[] =
+        "Portraits: FairFace, Kimmo Karkkainen and Jungseock Joo, \"FairFace: Face Attribute Dataset for Balanced "
+        "Race, Gender, and Age\" (WACV 2021), CC BY 4.0; edited for this study.";
+    const char *text = s->attribution ? s->attribution : "";
+    return strcmp(text, "fairface") ? text : fairface;
 }
 
 const char *lk_study_setting(const struct lk_study *s, const char *key) {

@@ -163,6 +163,8 @@ bool lk_study_is_portrait(const struct lk_study *study);
 bool lk_study_is_documented(const struct lk_study *study);
 /* Of "analysis", as text: "rounding", ... */
 const char *lk_study_setting(const struct lk_study *study, const char *key);
+/* Whose the sources are, a sentence or two; "" when the file does not say it. */
+const char *lk_study_attribution(const struct lk_study *study);
 int lk_study_n_models(const struct lk_study *study);
 const char *lk_study_model_path(const struct lk_study *study, int model);
 const char *lk_study_model_key(const struct lk_study *study, int model); /* "flux": in names of items */

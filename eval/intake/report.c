@@ -392,6 +392,7 @@ static enum lk_code write_page(const struct report *r, const char *folder) {
                                                         .n_valid = r->run.n_valid,
                                                         .csv_folder = "tables"}));
     if (o->label && *o->label) lk_page_remark(page, "%s", o->label);
+    if (*lk_study_attribution(r->study)) lk_page_remark(page, "%s", lk_study_attribution(r->study));
     add_counts(r, page);
     for (int s = 0; s < N_SECTIONS; s++) add_section(r, page, s);
     snprintf(path, sizeof path, "%s/report.html", folder);

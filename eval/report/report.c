@@ -15,6 +15,7 @@ void lk_report_options_init(struct lk_report_options *o) {
         .date = "",
         .judges = {"", ""},
         .label = "",
+        .attribution = "",
         .thresholds = LK_THRESHOLDS_DEFAULT,
         .n_bootstrap = 1000,
         .study_seed = 42,

@@ -27,6 +27,7 @@ struct lk_report_options {
     const char *judges[LK_N_JUDGES]; /* as displayed; "" for a slot without judge */
     const char *studies;             /* hashes of the configurations of the runs that it is of, or NULL */
     const char *label;               /* a sentence that stands on top of everything ("synthetic raters ..."), or "" */
+    const char *attribution;         /* whose the sources are, or "" */
     struct lk_thresholds thresholds;
     enum lk_rounding rounding; /* that the dataset's scores were made with */
     enum lk_subcategories subcategories;

@@ -175,6 +175,7 @@ static enum lk_code write_page(const struct lk_report *report, const char *folde
                                                               : LK_PAGE_LINKED,
                               }));
     if (*o->label) lk_page_remark(page, "%s", o->label);
+    if (*o->attribution) lk_page_remark(page, "%s", o->attribution);
     for (int s = 0; s < LK_N_SECTIONS; s++) section(page, report, (enum lk_section)s);
     enum lk_code rc = lk_report_pictures(report, folder, page);
     if (!rc) rc = left_out(page, report);

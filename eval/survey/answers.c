@@ -20,10 +20,10 @@ static enum lk_code open_claim(struct lk_survey *s, const struct lk_survey_visit
 
 static enum lk_code items_of(struct lk_survey *s, const struct lk_survey_visitor *who,
                              const struct lk_survey_item ***out, size_t *n) {
-    *n = lk_survey_task_length(s->study, who->task);
+    *n = lk_survey_task_length(s->study, who->place);
     *out = lk_malloc(*n * sizeof **out);
     if (!*out) return lk_fail(LK_E_NOMEM, "out of memory for a task");
-    enum lk_code rc = lk_survey_task_items(s->study, who->worker, who->task, *out);
+    enum lk_code rc = lk_survey_task_items(s->study, who->worker, who->place, *out);
     if (rc) lk_free(*out);
     return rc;
 }
@@ -215,7 +215,7 @@ static enum lk_code submit(struct lk_survey *s, const struct lk_survey_visitor *
     enum lk_code rc = read_answers(s, who->claim, &answers, &n);
     if (!rc) rc = find_open(s, who, answers, n, &first_open);
     lk_free(answers);
-    if (rc || first_open < lk_survey_task_length(s->study, who->task)) return rc;
+    if (rc || first_open < lk_survey_task_length(s->study, who->place)) return rc;
     *verdict = LK_SURVEY_DONE;
     return lk_sql_run(&s->sql, "UPDATE claims SET state='submitted', submitted_at=?1, active_at=?1 WHERE id=?2", "ii",
                       now, who->claim);

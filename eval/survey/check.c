@@ -7,6 +7,8 @@
 #include "engine/base/alloc.h"
 #include "eval/survey/store.h"
 
+enum { MAX_PLACES = 1000 }; /* of a task, as the study file is read */
+
 /* SQLite's own examination, indexes included. */
 static enum lk_code check_structure(struct lk_survey *s) {
     sqlite3_stmt *q;
@@ -100,7 +102,7 @@ static enum lk_code check_columns(struct lk_survey *s) {
         int64_t id = 0;
         snprintf(sql, sizeof sql, "SELECT rowid, %s FROM main.%s WHERE (%s) AND ?1>=0 LIMIT 1", rules[i].column,
                  rules[i].table, rules[i].wrong);
-        LK_TRY(lk_sql_open(&s->sql, &q, sql, "i", (int64_t)s->study->n_tasks));
+        LK_TRY(lk_sql_open(&s->sql, &q, sql, "i", (int64_t)s->study->n_tasks * MAX_PLACES));
         enum lk_code rc = lk_sql_step(&s->sql, q, &row);
         if (!rc && row) id = sqlite3_column_int64(q, 0);
         if (!rc && row) snprintf(got, sizeof got, "%s", lk_sql_text(q, 1));

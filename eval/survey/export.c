@@ -30,7 +30,7 @@ static enum lk_code add_line(struct lk_text *out, cJSON *line, bool ok) {
 struct group {
     char worker[65], consent_sha256[65];
     int64_t claim, at;
-    int task, position, left_arm, n;
+    int place, position, left_arm, n;
     struct {
         char key[40], value[24];
         int64_t ms;
@@ -163,7 +163,7 @@ static enum lk_code write_record(struct exporter *e, const struct group *g, cons
                              : 1 - g->left_arm;
     cJSON *line = cJSON_CreateObject();
     date_of(g->at, at);
-    snprintf(task, sizeof task, "T%02d", g->task + 1);
+    snprintf(task, sizeof task, "T%02d", g->place % study->n_tasks + 1);
     bool ok = line && add_text(line, "workerId", g->worker) && add_item(line, item, arm) &&
               add_answers(line, g, picture) && add_text(line, "timestamp", at) &&
               cJSON_AddBoolToObject(line, "isAttentionCheck", item->kind != LK_SURVEY_ITEM) &&
@@ -179,10 +179,10 @@ static enum lk_code write_record(struct exporter *e, const struct group *g, cons
 static enum lk_code write_group(struct exporter *e, const struct group *g) {
     const struct lk_survey_study *study = e->s->study;
     if (!g->n) return LK_OK;
-    size_t length = lk_survey_task_length(study, g->task);
+    size_t length = lk_survey_task_length(study, g->place);
     if (length > sizeof e->items / sizeof *e->items || g->position >= (int)length)
-        return lk_fail(LK_E_INTERNAL, "an answer at position %d of task %d", g->position, g->task + 1);
-    if (e->claim != g->claim) LK_TRY(lk_survey_task_items(study, g->worker, g->task, e->items));
+        return lk_fail(LK_E_INTERNAL, "an answer at position %d of place %d", g->position, g->place + 1);
+    if (e->claim != g->claim) LK_TRY(lk_survey_task_items(study, g->worker, g->place, e->items));
     e->claim = g->claim;
     const struct lk_survey_item *item = e->items[g->position];
     if (!study->both_arms || item->kind == LK_SURVEY_CHECK) return write_record(e, g, item, -1);
@@ -247,7 +247,7 @@ static enum lk_code next_claim(struct exporter *e, bool abandoned, struct group 
                        "ii", (int64_t)abandoned, last));
     enum lk_code rc = lk_sql_step(e->sql, q, more);
     if (!rc && *more) {
-        *g = (struct group){.claim = sqlite3_column_int64(q, 0), .task = sqlite3_column_int(q, 1), .position = -1};
+        *g = (struct group){.claim = sqlite3_column_int64(q, 0), .place = sqlite3_column_int(q, 1), .position = -1};
         snprintf(g->worker, sizeof g->worker, "%s", lk_sql_text(q, 2));
         snprintf(g->consent_sha256, sizeof g->consent_sha256, "%s", lk_sql_text(q, 3));
     }

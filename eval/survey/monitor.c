@@ -1,3 +1,4 @@
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "eval/study/factors.h"
 #include "eval/survey/store.h"
 
-enum { DAY_MS = 24 * 3600 * 1000, FEW_HITS = 5, MANY_FAILURES_PERCENT = 30, RANGE = 2000 };
+enum { DAY_MS = 24 * 3600 * 1000, FEW_HITS = 5, MANY_FAILURES_PERCENT = 30, OFF_PERCENT = 20, RANGE = 2000 };
 
 struct days {
     struct lk_survey_day *list;
@@ -160,9 +161,42 @@ static enum lk_code count_checks(struct lk_survey *s, struct lk_survey_counts *o
     return rc;
 }
 
+static int ascending(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* How long tasks took against what participants were told: pay follows time. Simulated participants take none. */
+static enum lk_code count_time(struct lk_survey *s, struct lk_survey_counts *out) {
+    double pay, *minutes = lk_malloc(((size_t)out->n_submitted + 1) * sizeof *minutes);
+    size_t n = 0;
+    sqlite3_stmt *q;
+    lk_survey_terms(s->study, out->estimate, &pay);
+    out->median_minutes = NAN;
+    if (!minutes) return lk_fail(LK_E_NOMEM, "out of memory for the times of tasks");
+    enum lk_code rc = lk_sql_open(&s->sql, &q,
+                                  "SELECT c.submitted_at-c.claimed_at FROM read_claims c WHERE c.state='submitted' "
+                                  "LIMIT ?1",
+                                  "i", (int64_t)out->n_submitted);
+    for (bool row = true; !rc && row;) {
+        rc = lk_sql_step(&s->sql, q, &row);
+        if (!rc && row) minutes[n++] = (double)sqlite3_column_int64(q, 0) / 60000;
+    }
+    sqlite3_finalize(q);
+    if (n) {
+        qsort(minutes, n, sizeof *minutes, ascending);
+        out->median_minutes = (minutes[(n - 1) / 2] + minutes[n / 2]) / 2;
+    }
+    out->time_off = n >= FEW_HITS && (100 * out->median_minutes < (100 - OFF_PERCENT) * out->estimate[0] ||
+                                      100 * out->median_minutes > (100 + OFF_PERCENT) * out->estimate[1]);
+    lk_free(minutes);
+    return rc;
+}
+
 enum lk_code lk_survey_count(struct lk_survey *s, int64_t now, struct lk_survey_counts *out) {
     *out = (struct lk_survey_counts){0};
     LK_TRY(count_rows(s, now, out)); /* short reads, between which others write */
+    LK_TRY(count_time(s, out));
     LK_TRY(count_checks(s, out));
     out->few_hits = out->n_last_day < FEW_HITS;
     out->many_failures = 100 * (out->n_checks - out->n_checks_right) > MANY_FAILURES_PERCENT * out->n_checks;

@@ -177,12 +177,17 @@ static enum lk_code judge(struct payer *p, struct lk_pay_row *row, const struct 
     return rc;
 }
 
-/* *line: where the participant was approved before, 0 nowhere; afterwards here. */
+/* *line: where the participant was approved before, 0 nowhere; afterwards here. Who may do several tasks has a code for
+ * each, unless one is everybody's. */
 static enum lk_code mark_paid(struct payer *p, const struct submission *of, size_t here, size_t *line) {
     int32_t at;
     size_t n = p->paid.n;
     *line = 0;
-    LK_TRY(lk_names_number(&p->paid, of->worker, strlen(of->worker), &at));
+    const bool each = p->survey->study->tasks_per_worker > 1 && !p->survey->study->code && of->code;
+    char *key = lk_format("%s%s%s", of->worker, each ? "|" : "", each ? of->code : "");
+    enum lk_code rc = key ? lk_names_number(&p->paid, key, strlen(key), &at) : out_of_memory();
+    lk_free(key);
+    if (rc) return rc;
     LK_TRY(lk_grow(&p->paid_line, &p->paid_capacity, p->paid.n, sizeof *p->paid_line));
     if ((size_t)at < n)
         *line = p->paid_line[at];

@@ -57,10 +57,10 @@ static enum lk_code answer_item(struct pilot *p, const struct lk_survey_item *it
 }
 
 static enum lk_code work(struct pilot *p) {
-    size_t n = lk_survey_task_length(p->s->study, p->who.task);
+    size_t n = lk_survey_task_length(p->s->study, p->who.place);
     const struct lk_survey_item **items = lk_malloc(n * sizeof *items);
     if (!items) return lk_fail(LK_E_NOMEM, "out of memory for a task");
-    enum lk_code rc = lk_survey_task_items(p->s->study, p->who.worker, p->who.task, items);
+    enum lk_code rc = lk_survey_task_items(p->s->study, p->who.worker, p->who.place, items);
     for (size_t i = 0; i < n && !rc; i++) rc = answer_item(p, items[i], (int)i);
     lk_free(items);
     enum lk_survey_verdict verdict = LK_SURVEY_DONE;

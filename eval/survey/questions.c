@@ -1,4 +1,5 @@
 #include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 #include "engine/base/text.h"
 #include "eval/human/answers.h"
 #include "eval/study/factors.h"
+#include "eval/study/packing.h"
 #include "eval/study/prompts.h"
 #include "eval/survey/study.h"
 
@@ -221,11 +223,35 @@ const char *lk_survey_expected(const struct lk_survey_item *item, const struct l
     return q->options[wanted == left_arm ? 0 : 1].value; /* an arm is a side to whoever answers */
 }
 
-static void add_points(struct lk_text *text, const cJSON *points) {
+void lk_survey_terms(const struct lk_survey_study *s, double minutes[2], double *pay) {
+    const struct lk_cost_plan *plan = lk_cost_plan(lk_protocol_name(s->protocol));
+    const int at = plan && plan->n_lines > 1 ? s->experiment - 1 : 0;
+    const struct lk_cost_line *line = plan && at < plan->n_lines ? &plan->lines[at] : NULL;
+    minutes[0] = !isnan(s->minutes) ? s->minutes : line ? line->seconds_min / 60 : NAN;
+    minutes[1] = !isnan(s->minutes) ? s->minutes : line ? line->seconds_max / 60 : NAN;
+    *pay = !isnan(s->pay) ? s->pay : line ? line->pay : NAN;
+}
+
+/* How long it takes and what it pays, unless the protocol's own text says it and the study nothing else. */
+static void add_terms(const struct lk_survey_study *s, bool time, bool pay, struct lk_text *text) {
+    double minutes[2], dollars;
+    lk_survey_terms(s, minutes, &dollars);
+    if (time && !isnan(minutes[0])) {
+        lk_text_add(text, "%s %.3g", lk_survey_text(s, "consent_time"), minutes[0]);
+        if (minutes[0] < minutes[1]) lk_text_add(text, "-%.3g", minutes[1]);
+        lk_text_add(text, " %s\n", lk_survey_text(s, "consent_minutes"));
+    }
+    if (pay && !isnan(dollars)) lk_text_add(text, "%s $%.2f\n", lk_survey_text(s, "consent_pay"), dollars);
+}
+
+/* Without the points that the study says itself. */
+static void add_points(const struct lk_survey_study *s, struct lk_text *text, const cJSON *points) {
     const cJSON *one;
     cJSON_ArrayForEach(one, points) {
+        if (one->string && !strcmp(one->string, "Time") && !isnan(s->minutes)) continue;
+        if (one->string && !strcmp(one->string, "Payment") && !isnan(s->pay)) continue;
         if (cJSON_IsArray(one))
-            add_points(text, one);
+            add_points(s, text, one);
         else if (cJSON_IsString(one))
             lk_text_add(text, "%s%s%s\n", one->string ? one->string : "", one->string ? ": " : "", one->valuestring);
     }
@@ -235,10 +261,12 @@ enum lk_code lk_survey_consent_text(const struct lk_survey_study *s, char **out,
     struct lk_text text = {0};
     const cJSON *consent = lk_survey_instrument(s, "consent");
     if (consent) {
-        add_points(&text, consent);
+        add_points(s, &text, consent);
+        add_terms(s, !isnan(s->minutes), !isnan(s->pay), &text);
     } else { /* the others name points, or none, and print no text */
         static const char *const own[] = {"consent_purpose", "consent_pictures", "consent_anonymity"};
         for (int i = 0; i < 3; i++) lk_text_add(&text, "%s\n", lk_survey_text(s, own[i]));
+        add_terms(s, true, true, &text);
     }
     const char *const lines[][2] = {{"consent_approval", s->approval},
                                     {"consent_investigator", s->investigator},

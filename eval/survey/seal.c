@@ -139,7 +139,7 @@ enum lk_code lk_survey_seal_new(struct lk_survey *s) {
         call_seal(&sql, i, "");
         lk_text_add(&sql, ";");
     }
-    lk_text_add(&sql, "PRAGMA user_version=1;");
+    lk_text_add(&sql, "PRAGMA user_version=2;");
     return execute(s, &sql);
 }
 

@@ -123,29 +123,48 @@ enum lk_code lk_survey_forget(struct lk_survey *s, const char *external_id) {
     return lk_sql_end(&s->sql, rc);
 }
 
+/* One of the participant's claims, in the order in which they were taken. */
+static void take_claim(const struct lk_survey *s, sqlite3_stmt *q, int64_t now, struct lk_survey_visitor *out) {
+    const int place = sqlite3_column_int(q, 5);
+    const char *state = lk_sql_text(q, 6);
+    const bool submitted = !strcmp(state, "submitted");
+    const bool open = !strcmp(state, "open") && sqlite3_column_int64(q, 8) >= now - s->study->claim_ms;
+    out->lost_task = submitted || open ? -1 : place % s->study->n_tasks;
+    if (!submitted && !open) return;
+    out->n_submitted += submitted;
+    if (submitted) out->last_submitted = place;
+    out->submitted = submitted && out->n_submitted >= s->study->tasks_per_worker;
+    if (submitted && !out->submitted) return; /* another may be taken */
+    out->claim = sqlite3_column_int64(q, 4);
+    out->lease = sqlite3_column_int64(q, 7);
+    out->place = place;
+    out->task = place % s->study->n_tasks;
+}
+
 static enum lk_code read_visitor(struct lk_survey *s, const char *token_sha256, int64_t now,
                                  struct lk_survey_visitor *out) {
     sqlite3_stmt *q;
-    bool row;
+    bool any = false;
+    *out = (struct lk_survey_visitor){.task = -1, .lost_task = -1};
     LK_TRY(lk_sql_open(
         &s->sql, &q,
-        "SELECT p.id, p.worker, p.guided_at, p.consent_at, c.id, c.task, c.state, c.lease FROM read_sessions "
-        "t JOIN read_participants p ON p.id=t.participant LEFT JOIN read_claims c ON c.participant=p.id AND "
-        "(c.state='submitted' OR (c.state='open' AND c.active_at>=?2)) WHERE t.token_sha256=?1 AND t.at>=?3",
-        "tii", token_sha256, now - s->study->claim_ms, now - session_ms));
-    enum lk_code rc = lk_sql_step(&s->sql, q, &row);
-    if (!rc && row) {
-        *out = (struct lk_survey_visitor){.id = sqlite3_column_int64(q, 0),
-                                          .guided = sqlite3_column_type(q, 2) != SQLITE_NULL,
-                                          .consented = sqlite3_column_type(q, 3) != SQLITE_NULL,
-                                          .claim = sqlite3_column_int64(q, 4),
-                                          .submitted = !strcmp(lk_sql_text(q, 6), "submitted"),
-                                          .lease = sqlite3_column_int64(q, 7)};
-        out->task = out->claim ? sqlite3_column_int(q, 5) : -1;
+        "SELECT p.id, p.worker, p.guided_at, p.consent_at, c.id, c.task, c.state, c.lease, c.active_at FROM "
+        "read_sessions t JOIN read_participants p ON p.id=t.participant LEFT JOIN read_claims c ON c.participant=p.id "
+        "WHERE t.token_sha256=?1 AND t.at>=?2 ORDER BY c.id",
+        "ti", token_sha256, now - session_ms));
+    enum lk_code rc = LK_OK;
+    for (bool row = true; !rc && row;) {
+        rc = lk_sql_step(&s->sql, q, &row);
+        if (rc || !row) break;
+        any = true;
+        out->id = sqlite3_column_int64(q, 0);
+        out->guided = sqlite3_column_type(q, 2) != SQLITE_NULL;
+        out->consented = sqlite3_column_type(q, 3) != SQLITE_NULL;
         snprintf(out->worker, sizeof out->worker, "%s", lk_sql_text(q, 1));
+        if (sqlite3_column_type(q, 4) != SQLITE_NULL) take_claim(s, q, now, out);
     }
     sqlite3_finalize(q);
-    return rc || row ? rc : lk_fail(LK_E_NOT_FOUND, "no such session");
+    return rc || any ? rc : lk_fail(LK_E_NOT_FOUND, "no such session");
 }
 
 enum lk_code lk_survey_visitor(struct lk_survey *s, const char *token, int64_t now, struct lk_survey_visitor *out) {
@@ -175,6 +194,30 @@ enum lk_code lk_survey_guided(struct lk_survey *s, const struct lk_survey_visito
                                  "iii", now, (int64_t)check_right, who->id));
 }
 
+/* Each is an event, "practice 2 right". */
+enum lk_code lk_survey_practised(struct lk_survey *s, const struct lk_survey_visitor *who, int *n) {
+    int64_t found;
+    pthread_mutex_lock(&s->sql.lock);
+    enum lk_code rc =
+        lk_sql_number(&s->sql, &found, 0,
+                      "SELECT count(*) FROM read_events WHERE participant=?1 AND kind GLOB 'practice *'", "i", who->id);
+    pthread_mutex_unlock(&s->sql.lock);
+    *n = (int)found;
+    return rc;
+}
+
+enum lk_code lk_survey_practise(struct lk_survey *s, const struct lk_survey_visitor *who, int number, bool right,
+                                int64_t now) {
+    char kind[40], any[40];
+    snprintf(kind, sizeof kind, "practice %d %s", number, right ? "right" : "wrong");
+    snprintf(any, sizeof any, "practice %d *", number);
+    LK_TRY(lk_sql_begin(&s->sql));
+    return lk_sql_end(&s->sql, lk_sql_run(&s->sql,
+                                          "INSERT INTO events(participant,kind,at) SELECT ?1,?2,?3 WHERE NOT EXISTS "
+                                          "(SELECT 1 FROM read_events WHERE participant=?1 AND kind GLOB ?4)",
+                                          "itit", who->id, kind, now, any));
+}
+
 enum lk_code lk_survey_consent(struct lk_survey *s, const struct lk_survey_visitor *who, const char *sha256,
                                int64_t now) {
     if (strcmp(sha256, s->consent_sha256)) return lk_fail(LK_E_INPUT, "the consent text has changed: read it again");
@@ -194,9 +237,9 @@ enum lk_code lk_survey_places(struct lk_survey *s, const struct lk_survey_visito
     if (!rc)
         rc = lk_sql_open(
             &s->sql, &q,
-            "SELECT task, count(*), sum(state='submitted'), max(participant=?1) FROM read_claims WHERE state IN "
-            "('open','submitted') GROUP BY task",
-            "i", who->id);
+            "SELECT task%?2, count(*), sum(state='submitted'), max(participant=?1) FROM read_claims WHERE state IN "
+            "('open','submitted') GROUP BY task%?2",
+            "ii", who->id, (int64_t)s->study->n_tasks);
     if (rc) return lk_sql_end(&s->sql, rc);
     for (bool row = true; !rc && row;) {
         rc = lk_sql_step(&s->sql, q, &row);
@@ -209,19 +252,37 @@ enum lk_code lk_survey_places(struct lk_survey *s, const struct lk_survey_visito
     return lk_sql_end(&s->sql, rc);
 }
 
+#define SEATS "WITH RECURSIVE seats(place) AS (SELECT ?1 UNION ALL SELECT place+?2 FROM seats WHERE place+?2<?2*?3) "
+
+/* Of each task the lowest seat that nobody has: what is dealt round by places stays so when one is given back. */
+static enum lk_code free_place(struct lk_survey *s, int task, int64_t *place) {
+    return lk_sql_number(&s->sql, place, -1,
+                         SEATS "SELECT min(place) FROM seats WHERE NOT EXISTS (SELECT 1 FROM read_claims "
+                               "WHERE task=place AND state IN ('open','submitted'))",
+                         "iii", (int64_t)task, (int64_t)s->study->n_tasks, (int64_t)s->study->places);
+}
+
 static enum lk_code claim(struct lk_survey *s, const struct lk_survey_visitor *who, int task, int64_t now,
                           enum lk_survey_verdict *verdict) {
-    int64_t taken, own, consented;
+    int64_t taken, open, own, same, consented, place;
+    const int64_t n_tasks = s->study->n_tasks;
     LK_TRY(lk_survey_expire(s, now));
     LK_TRY(lk_sql_number(&s->sql, &consented, 0, "SELECT consent_at IS NOT NULL FROM read_participants WHERE id=?1",
                          "i", who->id));
+    /* Stores of older versions have each task's claims in its first seat. */
     LK_TRY(lk_sql_number(&s->sql, &taken, 0,
-                         "SELECT count(*) FROM read_claims WHERE task=?1 AND state IN ('open','submitted')", "i",
-                         (int64_t)task));
+                         SEATS "SELECT count(*) FROM seats JOIN read_claims ON task=place WHERE state IN "
+                               "('open','submitted')",
+                         "iii", (int64_t)task, n_tasks, (int64_t)s->study->places));
+    LK_TRY(lk_sql_number(&s->sql, &open, 0, "SELECT count(*) FROM read_claims WHERE participant=?1 AND state='open'",
+                         "i", who->id));
     LK_TRY(lk_sql_number(&s->sql, &own, 0,
-                         "SELECT count(*) FROM read_claims WHERE participant=?1 AND state IN ('open','submitted')", "i",
-                         who->id));
-    if (!consented || own || taken >= s->study->places) {
+                         "SELECT count(*) FROM read_claims WHERE participant=?1 AND state='submitted'", "i", who->id));
+    LK_TRY(lk_sql_number(&s->sql, &same, 0,
+                         "SELECT count(*) FROM read_claims WHERE participant=?1 AND task%?3=?2 AND state='submitted'",
+                         "iii", who->id, (int64_t)task, n_tasks));
+    LK_TRY(free_place(s, task, &place));
+    if (!consented || open || same || own >= s->study->tasks_per_worker || taken >= s->study->places || place < 0) {
         *verdict = LK_SURVEY_CONFLICT;
         return LK_OK;
     }
@@ -229,7 +290,7 @@ static enum lk_code claim(struct lk_survey *s, const struct lk_survey_visitor *w
     return lk_sql_run(&s->sql,
                       "INSERT INTO claims(participant,task,state,claimed_at,active_at,last_at) "
                       "VALUES(?1,?2,'open',?3,?3,?3)",
-                      "iii", who->id, (int64_t)task, now);
+                      "iii", who->id, place, now);
 }
 
 enum lk_code lk_survey_claim(struct lk_survey *s, const struct lk_survey_visitor *who, int task, int64_t now,
@@ -248,7 +309,7 @@ enum lk_code lk_survey_event(struct lk_survey *s, const struct lk_survey_visitor
                                           "itii", who->id, kind, now, now - EVENT_MS));
 }
 
-static void code_of(const struct lk_survey *s, const char *worker, int task, char out[48]) {
+static void code_of(const struct lk_survey *s, const char *worker, int place, char out[48]) {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     unsigned char mac[32];
     char text[256];
@@ -256,7 +317,7 @@ static void code_of(const struct lk_survey *s, const char *worker, int task, cha
         snprintf(out, 48, "%s", s->study->code);
         return;
     }
-    snprintf(text, sizeof text, "%s|%s|%d", s->study->name, worker, task + 1);
+    snprintf(text, sizeof text, "%s|%s|%d", s->study->name, worker, place % s->study->n_tasks + 1);
     lk_survey_hmac(s, text, mac);
     for (int i = 0; i < 10; i++) {
         unsigned bits = (unsigned)mac[i * 5 / 8] << 8 | mac[i * 5 / 8 + 1];
@@ -266,19 +327,17 @@ static void code_of(const struct lk_survey *s, const char *worker, int task, cha
 }
 
 enum lk_code lk_survey_code(struct lk_survey *s, const struct lk_survey_visitor *who, char out[48]) {
-    if (!who->submitted) return lk_fail(LK_E_INPUT, "no code before the task is submitted");
-    code_of(s, who->worker, who->task, out);
+    if (!who->submitted && !who->n_submitted) return lk_fail(LK_E_INPUT, "no code before the task is submitted");
+    code_of(s, who->worker, who->last_submitted, out);
     return LK_OK;
 }
 
 /* worker "": anybody's. *valid: one of this worker's submissions has the code. */
 static enum lk_code find_code(struct lk_survey *s, const char *worker, const char *code, bool *valid) {
-    /* The second finds its rows by their indexes: one_claim is of places that are taken. */
     static const char all[] = "SELECT p.worker, c.task FROM read_claims c JOIN read_participants p ON "
                               "p.id=c.participant WHERE c.state='submitted' AND ?1=''";
     static const char of_worker[] = "SELECT p.worker, c.task FROM read_participants p JOIN read_claims c ON "
-                                    "c.participant=p.id AND c.state IN ('open','submitted') WHERE c.state='submitted' "
-                                    "AND p.worker=?1";
+                                    "c.participant=p.id WHERE c.state='submitted' AND p.worker=?1";
     sqlite3_stmt *q;
     char own[48];
     *valid = false;

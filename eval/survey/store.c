@@ -19,6 +19,12 @@
 
 const char *const lk_survey_advice = "put a copy of the whole folder back";
 
+enum { VERSION = 2 }; /* of the tables: 1 lets a participant have one task alone, 0 has no digests */
+
+#define CLAIM_INDEXES                                                                                                  \
+    "CREATE UNIQUE INDEX IF NOT EXISTS one_claim ON claims(participant) WHERE state='open';"                           \
+    "CREATE INDEX IF NOT EXISTS claims_of_participant ON claims(participant);"
+static const char indexes[] = CLAIM_INDEXES;
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS about(name TEXT PRIMARY KEY, value TEXT NOT NULL);"
     "CREATE TABLE IF NOT EXISTS participants(id INTEGER PRIMARY KEY, worker TEXT NOT NULL UNIQUE, pilot INTEGER NOT "
@@ -28,8 +34,7 @@ static const char schema[] =
     "NULL);"
     "CREATE TABLE IF NOT EXISTS claims(id INTEGER PRIMARY KEY, participant INTEGER NOT NULL, task INTEGER NOT NULL, "
     "state TEXT NOT NULL, claimed_at INTEGER NOT NULL, active_at INTEGER NOT NULL, last_at INTEGER NOT NULL, "
-    "submitted_at INTEGER, lease INTEGER NOT NULL DEFAULT 0);"
-    "CREATE UNIQUE INDEX IF NOT EXISTS one_claim ON claims(participant) WHERE state IN ('open','submitted');"
+    "submitted_at INTEGER, lease INTEGER NOT NULL DEFAULT 0);" CLAIM_INDEXES
     "CREATE INDEX IF NOT EXISTS claims_of_task ON claims(task, state);"
     "CREATE INDEX IF NOT EXISTS open_claims ON claims(active_at) WHERE state='open';"
     "CREATE TABLE IF NOT EXISTS answers(id INTEGER PRIMARY KEY, claim INTEGER NOT NULL, position INTEGER NOT NULL, key "
@@ -103,13 +108,16 @@ static enum lk_code read_secrets(struct lk_survey *s, const char *path) {
     return rc;
 }
 
+static bool study_deals(const struct lk_survey_study *study) { return study->n_gold_per_task && !study->gold_drawn; }
+
 /* A store belongs to one study: answers are kept by position, so the order of its items must stay. */
 static enum lk_code digest_of_study(const struct lk_survey_study *study, char sha256[65]) {
     struct lk_text text = {0};
     lk_text_add(&text, "%s|%s|%d|%llu|%d|%d|%d|%c%c%d%d", study->name, study->instrument, study->experiment,
                 (unsigned long long)study->seed, study->n_tasks, study->n_gold_per_task, study->n_checks_per_task,
                 study->exp2_option, study->q3_version, study->printed_skin, study->fixed_sides);
-    for (size_t i = 0; i < study->n_items; i++) lk_text_add(&text, "|%s", study->items[study->packed[i]].id);
+    if (study_deals(study)) lk_text_add(&text, "|dealt");
+    for (size_t i = 0; i < study->n_packed; i++) lk_text_add(&text, "|%s", study->items[study->packed[i]].id);
     for (size_t i = 0; i < study->n_gold; i++) lk_text_add(&text, "|%s", study->gold[i].id);
     enum lk_code rc = text.rc;
     if (!rc) lk_sha256(text.bytes, text.n, sha256);
@@ -128,9 +136,12 @@ static enum lk_code check_study(struct lk_survey *s) {
     int64_t same;
     LK_TRY(digest_of_study(s->study, sha256));
     LK_TRY(lk_sql_number(&s->sql, &same, 0, "SELECT value=?1 FROM read_about WHERE name='study'", "t", sha256));
+    const bool dealt = study_deals(s->study);
     return same ? LK_OK
-                : lk_fail(LK_E_CHANGED, "the store holds answers to another study (name, items, tasks, seed or "
-                                        "instrument differ): give this one a name, file or --store of its own");
+                : lk_fail(LK_E_CHANGED,
+                          "the store holds answers to another study (name, items, tasks, seed or instrument differ): "
+                          "give this one a name, file or --store of its own%s",
+                          dealt ? "; if it was begun by version 0.1.0, add \"gold_deal\": \"drawn\"" : "");
 }
 
 /* Nobody else reads who answered what; missing files are none of its business. */
@@ -181,10 +192,13 @@ static enum lk_code make_tables(struct lk_survey *s, bool fresh) {
     if (!rc)
         rc = lk_sql_number(&s->sql, &n_sealed, 0, "SELECT count(*) FROM pragma_table_info('answers') WHERE name='mac'",
                            "");
-    if (!rc && (n_tables != 6 || version != n_sealed))
-        rc = lk_fail(LK_E_INPUT, "%s: expected a survey's tables, version 0 or 1, got %lld tables, version %lld; %s",
+    if (!rc && (n_tables != 6 || (version != 0) != n_sealed || version > VERSION))
+        rc = lk_fail(LK_E_INPUT, "%s: expected a survey's tables, version 0, 1 or 2, got %lld tables, version %lld; %s",
                      s->path, (long long)n_tables, (long long)version, lk_survey_advice);
+    if (!rc && version < VERSION && !fresh) rc = lk_sql_execute(&s->sql, "DROP INDEX IF EXISTS one_claim");
+    if (!rc && version < VERSION && !fresh) rc = lk_sql_execute(&s->sql, indexes);
     if (!rc && !version) rc = lk_survey_seal_new(s);
+    if (!rc && version == 1) rc = lk_sql_execute(&s->sql, "PRAGMA user_version=2");
     if (!rc && fresh) rc = lk_survey_seal_keep(s);
     if (!rc && fresh) rc = name_study(s);
     return lk_sql_end(&s->sql, rc);

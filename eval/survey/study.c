@@ -2,6 +2,7 @@
 
 #include <cjson/cJSON.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,20 +14,9 @@
 #include "eval/data/data.h"
 #include "eval/scores/dataset.h"
 #include "eval/study/factors.h"
-#include "eval/study/packing.h"
 #include "eval/study/prompts.h"
-#include "eval/study/random.h"
 
 enum { MAX_STUDY_BYTES = 64 << 20, MAX_ITEMS = 20000, MAX_ID = 120 };
-
-static const char *const known_keys[] = {
-    "schema",          "study",           "protocol",      "experiment",    "seed",
-    "tasks",           "places",          "items",         "gold",          "tutorial",
-    "gold_per_task",   "checks_per_task", "claim_minutes", "min_seconds",   "code",
-    "approval",        "investigator",    "contact",       "retain_until",  "host",
-    "skin_scale",      "exp2_option",     "q3_version",    "show_metadata", "fixed_sides",
-    "show_arm_labels", "consent_first",   "packing",       "texts",         "entries_per_hour",
-    "signed_links",    "item_ids"};
 
 struct reader {
     struct lk_survey_study *study;
@@ -52,6 +42,13 @@ static enum lk_code take_count(const struct reader *r, const char *name, double 
     return lk_fail(LK_E_INPUT, "%s: field \"%s\": expected a whole number from 0 to %.0f", r->path, name, max);
 }
 
+/* A number above 0, NaN without. */
+static enum lk_code take_amount(const struct reader *r, const char *name, double *out) {
+    const cJSON *field = cJSON_GetObjectItemCaseSensitive(r->study->root, name);
+    *out = field ? field->valuedouble : NAN;
+    return !field || (cJSON_IsNumber(field) && *out > 0 && *out <= 1e6) ? LK_OK : bad(r, name, "a number above 0");
+}
+
 static enum lk_code take_flag(const struct reader *r, const char *name, bool otherwise, bool *out) {
     const cJSON *field = cJSON_GetObjectItemCaseSensitive(r->study->root, name);
     *out = field ? cJSON_IsTrue(field) : otherwise;
@@ -71,7 +68,7 @@ static enum lk_code read_settings(const struct reader *r) {
     struct lk_survey_study *s = r->study;
     static const char *const instruments[] = {"supplement_003", "questionnaire_001", "protocol_000", "strategy_004"};
     const char *protocol;
-    double experiment, seed, tasks, places, gold, checks, claim, minimum, entries;
+    double experiment, seed, tasks, places, shared, shared_raters, each, gold, checks, claim, minimum, entries;
     LK_TRY(take_text(r, "protocol", "003", &protocol));
     int number = lk_protocol_parse(protocol);
     if (number < 0) return bad(r, "protocol", "\"003\", \"001\", \"000\" or \"004\"");
@@ -89,13 +86,20 @@ static enum lk_code read_settings(const struct reader *r) {
         return bad(r, "experiment", number == LK_PROTOCOL_003 ? "2 with protocol 003" : "1, 2 or 3");
     LK_TRY(take_count(r, "seed", 42, 0x1p53, &seed));
     LK_TRY(take_count(r, "tasks", 10, 1000, &tasks));
-    LK_TRY(take_count(r, "places", 3, 1000, &places));
+    LK_TRY(take_count(r, "shared_percent", 0, 100, &shared));
+    LK_TRY(take_count(r, "shared_raters", 3, 100, &shared_raters));
+    LK_TRY(take_count(r, "places", shared ? 1 : 3, 1000, &places));
+    LK_TRY(take_count(r, "tasks_per_worker", 1, 100, &each));
+    LK_TRY(take_amount(r, "minutes", &s->minutes));
+    LK_TRY(take_amount(r, "pay", &s->pay));
     LK_TRY(take_count(r, "gold_per_task", turk ? (s->experiment == 3 ? 2 : 4) : 0, 100, &gold));
     LK_TRY(take_count(r, "checks_per_task", survey ? 3 : 0, 100, &checks));
     LK_TRY(take_count(r, "claim_minutes", turk ? 20 : 120, 100000, &claim));
     LK_TRY(take_count(r, "min_seconds", survey ? 5 : 0, 600, &minimum));
     LK_TRY(take_count(r, "entries_per_hour", 1000, 1000000, &entries));
-    if (tasks < 1 || places < 1 || claim < 1) return bad(r, "tasks, places, claim_minutes", "at least 1");
+    if (tasks < 1 || places < 1 || claim < 1 || each < 1 || shared_raters < 1)
+        return bad(r, "tasks, places, claim_minutes, tasks_per_worker, shared_raters", "at least 1");
+    s->shared_percent = (int)shared, s->shared_raters = (int)shared_raters, s->tasks_per_worker = (int)each;
     s->seed = (uint64_t)seed;
     s->n_tasks = (int)tasks, s->places = (int)places;
     s->n_gold_per_task = (int)gold, s->n_checks_per_task = (int)checks;
@@ -115,7 +119,10 @@ static enum lk_code read_choices(const struct reader *r) {
     LK_TRY(take_text(r, "contact", "", &s->contact));
     LK_TRY(take_text(r, "retain_until", "", &s->retain_until));
     LK_TRY(take_text(r, "host", "", &s->host));
+    LK_TRY(take_text(r, "attribution", "", &s->attribution));
     LK_TRY(take_word(r, "skin_scale", "bipolar", "printed", &s->printed_skin));
+    LK_TRY(take_word(r, "packing", "random", "blocked", &s->blocked));
+    LK_TRY(take_word(r, "gold_deal", "balanced", "drawn", &s->gold_drawn));
     LK_TRY(take_word(r, "item_ids", "portrait", "plain", &s->plain_ids));
     LK_TRY(take_word(r, "exp2_option", "A", "B", &b));
     LK_TRY(take_word(r, "q3_version", "B", "A", &version_a));
@@ -180,6 +187,8 @@ static enum lk_code take_item(const struct reader *r, const cJSON *from, enum lk
     item->prompt = cJSON_IsString(prompt) ? prompt->valuestring : NULL;
     item->feedback = cJSON_IsString(feedback) ? feedback->valuestring : "";
     item->expected = cJSON_GetObjectItemCaseSensitive(from, "expected");
+    const cJSON *occupation = cJSON_GetObjectItemCaseSensitive(from, "occupation");
+    item->occupation = cJSON_IsString(occupation) ? occupation->valuestring : NULL;
     if (kind == LK_SURVEY_ITEM) {
         struct lk_item parts;
         enum lk_code rc = lk_dataset_id_parts(item->id, strlen(item->id), &parts);
@@ -196,13 +205,16 @@ static enum lk_code take_item(const struct reader *r, const cJSON *from, enum lk
     } else if (!cJSON_IsObject(item->expected))
         return bad(r, "expected", "the right answers of a gold or tutorial item");
     if (!item->prompt) return bad(r, "prompt", "what raters are told was asked for");
+    if (r->study->experiment == 3 && !item->occupation)
+        return bad(r, "occupation", "whom a gold or tutorial item of experiment 3 asks about");
     return take_pictures(r, from, item);
 }
 
 static enum lk_code take_list(const struct reader *r, const char *name, enum lk_survey_kind kind,
                               struct lk_survey_item **out, size_t *n_out) {
     const cJSON *own = cJSON_GetObjectItemCaseSensitive(r->study->root, name), *one;
-    const cJSON *list = cJSON_IsString(own) && r->study->gold_list ? r->study->gold_list : own;
+    const cJSON *file = !strcmp(name, "gold") ? r->study->gold_list : r->study->tutorial_list;
+    const cJSON *list = cJSON_IsString(own) && file ? file : own;
     size_t n = (size_t)cJSON_GetArraySize(list), i = 0;
     if ((list && !cJSON_IsArray(list)) || n > MAX_ITEMS) return bad(r, name, "a list of at most 20,000 objects");
     *out = lk_calloc(n + 1, sizeof **out);
@@ -214,58 +226,6 @@ static enum lk_code take_list(const struct reader *r, const char *name, enum lk_
         i++;
         (*out)[i - 1].pair = (int)i;
     }
-    return LK_OK;
-}
-
-static enum lk_code make_checks(struct lk_survey_study *s) {
-    static const char *const ids[] = {"check_1", "check_2", "check_3", "check_4", "check_5"};
-    size_t n = (size_t)s->n_checks_per_task;
-    if (n > 5) return lk_fail(LK_E_INPUT, "checks_per_task: expected at most 5, got %zu", n);
-    s->checks = lk_calloc(n + 1, sizeof *s->checks);
-    if (!s->checks) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
-    for (size_t i = 0; i < n; i++) {
-        s->checks[i] = (struct lk_survey_item){
-            .kind = LK_SURVEY_CHECK, .id = ids[i], .prompt = "", .race = -1, .gender = -1, .age = -1, .model = -1};
-        s->checks[i].prompt_number = -1;
-        s->checks[i].choice[0] = "32415"[i];
-    }
-    s->n_checks = n;
-    return LK_OK;
-}
-
-static int by_id(const void *a, const void *b) {
-    return strcmp(((const struct lk_survey_item *)a)->id, ((const struct lk_survey_item *)b)->id);
-}
-
-static enum lk_code check_unique(const struct reader *r) {
-    const struct lk_survey_study *s = r->study;
-    size_t n = s->n_items + s->n_gold;
-    struct lk_survey_item *all = lk_malloc((n + 1) * sizeof *all);
-    if (!all) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
-    memcpy(all, s->items, s->n_items * sizeof *all);
-    memcpy(all + s->n_items, s->gold, s->n_gold * sizeof *all);
-    qsort(all, n, sizeof *all, by_id);
-    enum lk_code rc = LK_OK;
-    for (size_t i = 1; i < n && !rc; i++)
-        if (!strcmp(all[i - 1].id, all[i].id)) rc = lk_fail(LK_E_INPUT, "%s: two items \"%s\"", r->path, all[i].id);
-    lk_free(all);
-    return rc;
-}
-
-static enum lk_code pack(const struct reader *r) {
-    struct lk_survey_study *s = r->study;
-    bool blocked;
-    LK_TRY(take_word(r, "packing", "random", "blocked", &blocked));
-    if (s->n_items < (size_t)s->n_tasks || s->n_items / (size_t)s->n_tasks > 1000)
-        return bad(r, "items", "1 to 1,000 for each task");
-    if (s->n_gold < (size_t)s->n_gold_per_task)
-        return lk_fail(LK_E_INPUT, "%s: gold_per_task is %d, but only %zu gold items are given", r->path,
-                       s->n_gold_per_task, s->n_gold);
-    LK_TRY(make_checks(s));
-    LK_TRY(check_unique(r));
-    s->packed = lk_malloc(s->n_items * sizeof *s->packed);
-    if (!s->packed) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
-    lk_pack_tasks(s->n_items, blocked, s->seed, s->packed);
     return LK_OK;
 }
 
@@ -293,6 +253,8 @@ static enum lk_code load_texts(const struct reader *r) {
     if (cJSON_GetObjectItemCaseSensitive(r->study->root, "texts")) LK_TRY(load_named(r, "texts", &r->study->own_texts));
     if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(r->study->root, "gold")))
         LK_TRY(load_named(r, "gold", &r->study->gold_list));
+    if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(r->study->root, "tutorial")))
+        LK_TRY(load_named(r, "tutorial", &r->study->tutorial_list));
     return LK_OK;
 }
 
@@ -300,9 +262,8 @@ static enum lk_code fill(const struct reader *r) {
     struct lk_survey_study *s = r->study;
     const cJSON *field;
     cJSON_ArrayForEach(field, s->root) {
-        size_t k = 0, n = sizeof known_keys / sizeof *known_keys;
-        while (k < n && strcmp(known_keys[k], field->string)) k++;
-        if (k == n) return lk_fail(LK_E_INPUT, "%s: unknown field \"%.60s\"", r->path, field->string);
+        if (!lk_survey_key_known(field->string))
+            return lk_fail(LK_E_INPUT, "%s: unknown field \"%.60s\"", r->path, field->string);
     }
     LK_TRY(load_data("questionnaires", &s->questionnaires));
     LK_TRY(load_data("rubric", &s->rubric));
@@ -315,7 +276,7 @@ static enum lk_code fill(const struct reader *r) {
     LK_TRY(take_list(r, "items", LK_SURVEY_ITEM, &s->items, &s->n_items));
     LK_TRY(take_list(r, "gold", LK_SURVEY_GOLD, &s->gold, &s->n_gold));
     LK_TRY(take_list(r, "tutorial", LK_SURVEY_GOLD, &s->tutorial, &s->n_tutorial));
-    return pack(r);
+    return lk_survey_pack(s, r->path);
 }
 
 enum lk_code lk_survey_study_read(struct lk_survey_study **out, const char *path) {
@@ -366,6 +327,7 @@ void lk_survey_study_free(struct lk_survey_study *s) {
     cJSON_Delete(s->texts);
     cJSON_Delete(s->own_texts);
     cJSON_Delete(s->gold_list);
+    cJSON_Delete(s->tutorial_list);
     lk_free(s);
 }
 
@@ -373,46 +335,4 @@ const char *lk_survey_text(const struct lk_survey_study *study, const char *name
     const cJSON *own = cJSON_GetObjectItemCaseSensitive(study->own_texts, name);
     const cJSON *text = cJSON_IsString(own) ? own : cJSON_GetObjectItemCaseSensitive(study->texts, name);
     return cJSON_IsString(text) ? text->valuestring : "";
-}
-
-/* The first and the one behind the last item of a task in `packed`; the remainder goes to the first tasks. */
-static void task_range(const struct lk_survey_study *s, int task, size_t *first, size_t *end) {
-    size_t n = (size_t)s->n_tasks, t = (size_t)task, each = s->n_items / n, more = s->n_items % n;
-    *first = t * each + (t < more ? t : more);
-    *end = *first + each + (t < more);
-}
-
-size_t lk_survey_task_length(const struct lk_survey_study *s, int task) {
-    size_t first, end;
-    task_range(s, task, &first, &end);
-    return end - first + (size_t)s->n_gold_per_task + (size_t)s->n_checks_per_task;
-}
-
-enum lk_code lk_survey_task_items(const struct lk_survey_study *s, const char *worker, int task,
-                                  const struct lk_survey_item **out) {
-    size_t first, end, n = lk_survey_task_length(s, task), n_gold = (size_t)s->n_gold_per_task;
-    char name[32];
-    struct lk_stream stream;
-    task_range(s, task, &first, &end);
-    snprintf(name, sizeof name, "%d", task + 1);
-    int32_t *order = lk_malloc((n + s->n_gold) * sizeof *order), *gold = order + n;
-    if (!order) return lk_fail(LK_E_NOMEM, "out of memory for a task");
-    for (size_t i = 0; i < s->n_gold; i++) gold[i] = (int32_t)i;
-    lk_stream_numbered(&stream, s->seed, "gold|", (uint64_t)task);
-    lk_stream_shuffle(&stream, gold, s->n_gold);
-    enum lk_code rc = lk_task_order(s->seed, worker, name, end - first, n - (end - first), order);
-    for (size_t i = 0; i < n && !rc; i++) {
-        size_t special = order[i] < 0 ? (size_t)(-1 - order[i]) : 0;
-        out[i] = order[i] >= 0      ? &s->items[s->packed[first + (size_t)order[i]]]
-                 : special < n_gold ? &s->gold[gold[special]]
-                                    : &s->checks[special - n_gold];
-    }
-    lk_free(order);
-    return rc;
-}
-
-enum lk_code lk_survey_left_arm(const struct lk_survey_study *s, const char *worker, const struct lk_survey_item *item,
-                                int *out) {
-    *out = LK_ARM_EDITED;
-    return s->fixed_sides || s->experiment != 2 ? LK_OK : lk_left_arm(s->seed, worker, item->id, out);
 }

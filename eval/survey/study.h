@@ -45,20 +45,30 @@ struct lk_survey_study {
     int n_tasks, places, n_gold_per_task, n_checks_per_task, entries_per_hour;
     int64_t claim_ms, min_ms; /* idle time after which a place reopens; least time per question */
     const char *code;         /* the completion code; NULL: one per participant */
-    const char *approval, *investigator, *contact, *retain_until, *host; /* "" when not given */
-    bool signed_links; /* who enters must bring lk_survey_link of the id */
-    bool plain_ids;    /* items of a study of one's own, whose ids say nothing */
+    const char *approval, *investigator, *contact, *retain_until, *host; /* "" when not given, as: */
+    const char *attribution;                                             /* of the portraits */
+    int shared_percent, shared_raters; /* of the items, and how many tasks have each of these */
+    int tasks_per_worker;
+    double minutes, pay; /* of a task, in dollars, as participants are told; NaN: not given */
+    bool blocked;        /* items stay in their order */
+    bool gold_drawn;     /* for each task, not dealt round */
+    bool signed_links;   /* who enters must bring lk_survey_link of the id */
+    bool plain_ids;      /* items of a study of one's own, whose ids say nothing */
     bool printed_skin, show_metadata, fixed_sides, show_arm_labels, consent_first, comments, debriefing;
     char exp2_option, q3_version;
 
     struct lk_survey_item *items, *gold, *checks, *tutorial;
     size_t n_items, n_gold, n_checks, n_tutorial;
-    int32_t *packed; /* [n_items]: task after task */
+    int32_t *packed; /* [n_packed]: task after task; an item that several raters share stands in several tasks */
+    size_t n_packed;
 
-    struct cJSON *root, *questionnaires, *rubric, *texts, *own_texts, *gold_list;
+    struct cJSON *root, *questionnaires, *rubric, *texts, *own_texts, *gold_list, *tutorial_list;
     struct lk_prompts *prompts;
 };
 
+bool lk_survey_key_known(const char *name); /* of the file */
+struct lk_text;
+enum lk_code lk_survey_explain(struct lk_text *out); /* each key, what it is for and what holds without it */
 enum lk_code lk_survey_study_read(struct lk_survey_study **out, const char *path);
 void lk_survey_study_free(struct lk_survey_study *study);
 /* A text of the pages; "" when there is none of that name. */
@@ -66,10 +76,12 @@ const char *lk_survey_text(const struct lk_survey_study *study, const char *name
 /* instruments.INSTRUMENT.NAME of the questionnaires, NULL without. */
 const struct cJSON *lk_survey_instrument(const struct lk_survey_study *study, const char *name);
 
-/* How many items and checks a task has. */
-size_t lk_survey_task_length(const struct lk_survey_study *study, int task);
+/* Fills packed, once items, gold and settings are read. */
+enum lk_code lk_survey_pack(struct lk_survey_study *study, const char *path);
+/* Each task has `places`; place task + n_tasks * seat is one of them. How many items and checks it has. */
+size_t lk_survey_task_length(const struct lk_survey_study *study, int place);
 /* In the order in which a participant sees them: out [lk_survey_task_length]. */
-enum lk_code lk_survey_task_items(const struct lk_survey_study *study, const char *worker, int task,
+enum lk_code lk_survey_task_items(const struct lk_survey_study *study, const char *worker, int place,
                                   const struct lk_survey_item **out);
 /* The arm that a participant sees as A or on the left: lk_arm. */
 enum lk_code lk_survey_left_arm(const struct lk_survey_study *study, const char *worker,
@@ -104,14 +116,17 @@ const char *lk_survey_option_of(const struct lk_survey_question *q, int level);
  */
 const char *lk_survey_expected(const struct lk_survey_item *item, const struct lk_survey_question *q, int left_arm,
                                char text[16]);
+/* Minutes of a task, at least and at most, and its pay in dollars: the study's own, or those of its protocol; NaN: not
+ * known. */
+void lk_survey_terms(const struct lk_survey_study *study, double minutes[2], double *pay);
 /* What every participant is asked to agree to, a line each, and its SHA-256. */
 enum lk_code lk_survey_consent_text(const struct lk_survey_study *study, char **out, char sha256[65]);
 
 /* Builds n gold items of an experiment into the study's folder: pictures into FOLDER/gold, the list, which a study file
  * names as its "gold", into FOLDER/gold_exp1.json or gold_exp2.json. sources: a folder of portraits named by their
  * source. Experiment 1: the source itself, another race's, the other gender's, a request that was not carried out, and
- * outputs that were picked by hand as perfect, in turn; experiment 2: one of the two pictures blurred. LK_E_NOT_FOUND
- * when a portrait is missing. */
+ * outputs that were picked by hand as perfect, in turn; experiment 2: one of the two pictures blurred; experiment 3:
+ * the picture is one of the two persons' own portrait. LK_E_NOT_FOUND when a portrait is missing. */
 struct lk_survey_picked {
     const char *id, *source, *edited; /* "flux_20s_male_black_O-01" and its pictures */
 };
@@ -123,3 +138,19 @@ struct lk_survey_gold {
     size_t n_picked;
 };
 enum lk_code lk_survey_gold(const struct lk_survey_gold *gold);
+
+/* Builds three practice items out of a study's own sources, four where two of them have one race and different genders,
+ * into FOLDER/practice and FOLDER/practice_expN.json, which a study file names as its "tutorial"; of experiment 3
+ * three, for which there must be two such. */
+struct lk_survey_portrait {
+    const char *path;
+    int race, gender; /* levels, -1 not known */
+};
+struct lk_survey_practice {
+    const char *folder;
+    int experiment;
+    const struct lk_survey_portrait *sources;
+    size_t n_sources, first, second; /* the two: set, as: */
+    int n;                           /* how many items there are */
+};
+enum lk_code lk_survey_practice(struct lk_survey_practice *practice);

@@ -26,9 +26,13 @@ struct lk_survey;
 struct lk_survey_visitor {
     int64_t id, claim; /* claim: 0 without one */
     char worker[65];   /* salted hash */
-    bool guided, consented, submitted;
-    int task;      /* 0.. , -1 without a claim */
-    int64_t lease; /* the window that may write */
+    bool guided, consented;
+    bool submitted;     /* all that one participant may do; the claim is the last */
+    int n_submitted;    /* tasks */
+    int last_submitted; /* place */
+    int task, place;    /* of the claim: 0.., -1 without one; place: task + n_tasks * seat */
+    int lost_task;      /* whose place was given back as nothing was answered, and none was taken since; -1: none */
+    int64_t lease;      /* the window that may write */
 };
 
 /* folder: holds answers.db and, readable by the owner only, secrets.json (salt, key, admin token), which is made when
@@ -75,6 +79,11 @@ void lk_survey_form_token(const struct lk_survey *s, const char *token, char out
 bool lk_survey_same(const char *a, const char *b); /* in constant time for equal lengths */
 
 enum lk_code lk_survey_guided(struct lk_survey *s, const struct lk_survey_visitor *who, bool check_right, int64_t now);
+/* How many of the practice items the visitor has answered; and the answer to item `number`, from 1, as they come: one
+ * that is answered already changes nothing. */
+enum lk_code lk_survey_practised(struct lk_survey *s, const struct lk_survey_visitor *who, int *n);
+enum lk_code lk_survey_practise(struct lk_survey *s, const struct lk_survey_visitor *who, int number, bool right,
+                                int64_t now);
 enum lk_code lk_survey_consent(struct lk_survey *s, const struct lk_survey_visitor *who, const char *sha256,
                                int64_t now);
 
@@ -111,7 +120,7 @@ enum lk_code lk_survey_answer(struct lk_survey *s, const struct lk_survey_visito
 enum lk_code lk_survey_submit(struct lk_survey *s, const struct lk_survey_visitor *who, int64_t now,
                               enum lk_survey_verdict *verdict);
 
-/* The code of a participant who has submitted. */
+/* The code of the task that a participant has submitted last. */
 enum lk_code lk_survey_code(struct lk_survey *s, const struct lk_survey_visitor *who, char out[48]);
 /* Whether a submission of this study has the code. */
 enum lk_code lk_survey_code_valid(struct lk_survey *s, const char *code, bool *valid);
@@ -152,6 +161,9 @@ struct lk_survey_counts {
     int n_checks, n_checks_right;                        /* attention checks answered */
     bool few_hits, many_failures, errors;                /* alerts */
     int n_raters, n_excluded, n_hit[LK_N_QUALITY_RULES]; /* by the protocol's rules, as if all ended now */
+    double median_minutes, estimate[2]; /* from taking a task to submitting it; as participants are told, at least and
+                                           at most; NaN without */
+    bool time_off;                      /* an alert: 5 or more took a fifth less, or more, than that */
     struct lk_survey_day days[31];
     int n_days, n_outliers; /* n_outliers: of them the first ones are told */
     struct lk_survey_outlier outliers[LK_SURVEY_MAX_OUTLIERS];

@@ -6,7 +6,8 @@
   const status = document.getElementById('status'), next = document.getElementById('next');
   const questions = [...form.querySelectorAll('fieldset')], texts = form.dataset, queue = new Map();
   const keys = document.getElementById('keys'), keysOn = document.getElementById('keys-on');
-  let now = 0, sending = false, frozen = false;
+  const practice = texts.practice; /* nothing of it is kept: "asked", or "shown" with what was right */
+  let now = 0, sending = false, frozen = practice === 'shown';
 
   const answered = (q) => q.querySelector('input:checked') !== null;
   const complete = () => questions.every(answered);
@@ -14,12 +15,13 @@
 
   const refresh = () => {
     questions.forEach((q, i) => q.classList.toggle('now', i === now));
-    next.disabled = frozen || !complete();
+    if (practice !== 'shown') next.disabled = frozen || !complete();
   };
   const focus = (i) => {
     now = Math.max(0, Math.min(questions.length - 1, i));
     const q = questions[now];
-    (q.querySelector('input:checked') || q.querySelector('input')).focus();
+    (q.querySelector('input:checked') || q.querySelector('input')).focus({preventScroll: true});
+    q.scrollIntoView({block: 'nearest'}); /* the whole question, beside the pictures that stay */
     refresh();
   };
   /* text: why, in the server's words. */
@@ -32,7 +34,7 @@
 
   /* One request at a time, each with all that waits. What is not acknowledged stays and is tried again. */
   const send = async () => {
-    if (sending || frozen || !queue.size) return;
+    if (sending || frozen || practice || !queue.size) return;
     sending = true;
     const batch = new Map(queue);
     const body = new URLSearchParams();
@@ -64,7 +66,7 @@
 
   form.addEventListener('change', (e) => {
     if (e.target.type !== 'radio') return;
-    queue.set(e.target.name, e.target.value);
+    if (!practice) queue.set(e.target.name, e.target.value);
     now = questions.indexOf(e.target.closest('fieldset'));
     refresh();
     send();
@@ -176,7 +178,7 @@
       '?': () => { keys.open = !keys.open; if (keys.open) keysOn.focus(); else focus(now); },
       Escape: () => { keys.open = false; },
     }[key];
-    if (/^[1-5]$/.test(key)) choose(Number(key));
+    if (/^[1-6]$/.test(key)) choose(Number(key));
     else if (key === 'Enter' && on.tagName !== 'BUTTON' && on.tagName !== 'A' && on.tagName !== 'SUMMARY') {
       if (!next.disabled) next.click();
     } else if (act) act();
@@ -189,5 +191,10 @@
   window.addEventListener('beforeunload', (e) => { if (queue.size && !form.dataset.leaving) e.preventDefault(); });
   form.addEventListener('submit', () => { form.dataset.leaving = '1'; });
   const open = questions.findIndex((q) => !answered(q));
-  focus(open < 0 ? 0 : open);
+  if (frozen) {
+    form.querySelectorAll('input[type=radio]').forEach((e) => { e.disabled = true; });
+    next.focus({preventScroll: true});
+    const wrong = form.querySelector('fieldset + .bad');
+    if (wrong) wrong.previousElementSibling.scrollIntoView({block: 'nearest'});
+  } else focus(open < 0 ? 0 : open);
 })();

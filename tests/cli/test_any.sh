@@ -86,7 +86,7 @@ likeness judge --from run >pixel.jsonl
 [ "$(wc -l <pixel.jsonl)" = $n ] || fail "not every picture is judged by pixels"
 
 likeness survey new --from run --sample 12 -o survey/survey.json >stdout
-grep -q '12 pairs in 1 tasks' stdout || fail "survey: $(cat stdout)"
+grep -q '12 pairs in 1 task,' stdout || fail "survey: $(cat stdout)"
 likeness survey pilot survey/survey.json --pilot 3 >log
 likeness survey export survey/survey.json -o answers >log
 

@@ -40,6 +40,15 @@ static void hash_of(const char *path, char sha256[65]) {
     free(bytes);
 }
 
+/* The items of a study about edits as those of experiment 3. */
+static void to_scenes(char *text) {
+    for (char *at = text; (at = strchr(at, '_')); at++)
+        if ((at[1] == 'O' || at[1] == 'V') && at[2] == '-') {
+            if (at[1] == 'V') at[3] = (char)(at[3] + 2);
+            at[1] = 'W';
+        }
+}
+
 /* A study with built gold items, in the folder of the common test study. */
 static void open_with_gold(struct test_survey *t, const char *name, int experiment, int n_gold, const char *fields) {
     char more[300], perfect[2][700];
@@ -55,6 +64,7 @@ static void open_with_gold(struct test_survey *t, const char *name, int experime
     assert_ok(lk_survey_gold(&gold));
     size_t n;
     char *text = test_read(t->file, &n);
+    if (experiment == 3) to_scenes(text);
     snprintf(more, sizeof more, "%s\"gold\":\"gold_exp%d.json\",", fields, experiment);
     char *items = strstr(text, "\"items\"");
     char *whole = lk_format("{\"study\":\"%s\",\"tasks\":1,\"min_seconds\":0,%s%s", name, more, items);
@@ -187,12 +197,111 @@ static void csv_is_the_lines(void **state) {
     lk_text_free(&table);
 }
 
+/* Experiment 3: whoever of the two is in the picture has the role; somebody who is right about all has all right. */
+static void roles(void **state) {
+    struct test_survey t;
+    int n_shown[2] = {0};
+    (void)state;
+    open_with_gold(&t, "gold-roles", 3, 20, "\"protocol\":\"000\",\"experiment\":3,");
+    for (size_t i = 0; i < t.study->n_gold; i++) {
+        const struct lk_survey_item *item = &t.study->gold[i];
+        static const int kinds[] = {LK_PICTURE_SOURCE, LK_PICTURE_SECOND_SOURCE, LK_PICTURE_EDITED};
+        struct lk_survey_questions questions;
+        char sha256[3][65], text[16], id[64];
+        int factor[2][3];
+        for (int k = 0; k < 3; k++) hash_of(item->picture[kinds[k]], sha256[k]);
+        for (int k = 0; k < 2; k++) {
+            source_of(item->picture[kinds[k]], id);
+            lk_source_factors(lk_source_parse(id, strlen(id)), &factor[k][0], &factor[k][1], &factor[k][2]);
+            assert_int_equal(factor[k][1], k); /* a man, a woman */
+        }
+        assert_int_equal(factor[0][0], factor[1][0]);
+        assert_int_equal(factor[0][2], factor[1][2]);
+        int shown = !strcmp(sha256[1], sha256[2]);
+        assert_string_equal(sha256[shown], sha256[2]);
+        assert_ok(lk_survey_questions_of(t.study, item, &questions));
+        assert_non_null(strstr(questions.list[0].text, item->occupation));
+        assert_null(strstr(questions.list[0].text, "ROLE"));
+        assert_string_equal(lk_survey_expected(item, &questions.list[0], 0, text), shown ? "female" : "male");
+        lk_survey_questions_free(&questions);
+        n_shown[shown]++;
+    }
+    assert_in_range(n_shown[0], 4, 16);
+    test_survey_close(&t);
+}
+
+static void read_picture(struct lk_image *out, const char *path) {
+    struct lk_image image = {0};
+    assert_ok(lk_image_read(&image, path, 1, 0));
+    assert_ok(lk_image_to_rgb(out, &image));
+    lk_image_free(&image);
+}
+
+/* What a practice item says that is to be seen, is. */
+static void practice_items(void **state) {
+    static const char *const fields[] = {"\"protocol\":\"001\",", "\"protocol\":\"003\",",
+                                         "\"protocol\":\"000\",\"experiment\":3,"};
+    char path[2][700];
+    (void)state;
+    snprintf(path[0], sizeof path[0], "%s/Black_Female_20s.png", folder);
+    snprintf(path[1], sizeof path[1], "%s/Black_Male_40s.png", folder);
+    for (int experiment = 1; experiment <= 3; experiment++)
+        for (int named = experiment == 3; named < 2; named++) {
+            struct test_survey t;
+            struct lk_image source = {0}, edited = {0};
+            char more[160];
+            test_survey_open(&t, "gold-practice", 6, "\"tasks\":1,");
+            const struct lk_survey_portrait two[] = {{path[0], named ? 1 : -1, named ? 1 : -1},
+                                                     {path[1], named ? 1 : -1, named ? 0 : -1}};
+            struct lk_survey_practice practice = {
+                .folder = t.folder, .experiment = experiment, .sources = two, .n_sources = 2};
+            assert_ok(lk_survey_practice(&practice));
+            assert_int_equal(practice.n, experiment == 3 ? 3 : 3 + named); /* of people of whom nothing is known three
+                                                                            */
+            snprintf(more, sizeof more, "%s\"gold_per_task\":0,\"tutorial\":\"practice_exp%d.json\",",
+                     fields[experiment - 1], experiment);
+            size_t n;
+            char *text = test_read(t.file, &n), *items = strstr(text, "\"items\"");
+            if (experiment == 3) to_scenes(text);
+            char *whole = lk_format("{\"study\":\"p\",\"tasks\":1,%s%s", more, items);
+            test_write(t.file, whole, strlen(whole));
+            struct lk_survey_study *study;
+            assert_ok(lk_survey_study_read(&study, t.file));
+            lk_free(whole);
+            free(text);
+            assert_int_equal(study->n_tutorial, practice.n);
+            for (size_t i = 0; i < study->n_tutorial; i++) assert_true(strlen(study->tutorial[i].feedback) > 20);
+            read_picture(&source, study->tutorial[0].picture[LK_PICTURE_SOURCE]);
+            read_picture(&edited, study->tutorial[0].picture[LK_PICTURE_EDITED]);
+            for (int i = 0; experiment < 3 && i < 40 * 32 * 3; i += 3) {
+                const uint8_t *of = source.pixels + i; /* ITU-R 601, as Pillow's "L" */
+                const int grey = (299 * of[0] + 587 * of[1] + 114 * of[2] + 500) / 1000;
+                for (int c = 0; c < 3; c++) assert_int_equal(edited.pixels[i + c], grey);
+            }
+            lk_image_free(&edited);
+            if (experiment == 2) {
+                read_picture(&edited, study->tutorial[1].picture[LK_PICTURE_PRESERVED]);
+                lk_image_free(&source);
+                read_picture(&source, study->tutorial[1].picture[LK_PICTURE_SOURCE]);
+                for (int y = 0; y < 32; y++)
+                    for (int x = 0; x < 40; x++)
+                        assert_memory_equal(edited.pixels + 3 * (40 * y + x), source.pixels + 3 * (40 * y + 39 - x), 3);
+                lk_image_free(&edited);
+            }
+            lk_image_free(&source);
+            lk_survey_study_free(study);
+            test_survey_close(&t);
+        }
+    struct lk_survey_practice nobody = {
+        .folder = folder, .experiment = 3, .sources = (struct lk_survey_portrait[]){{path[0], -1, -1}}, .n_sources = 1};
+    assert_int_equal(lk_survey_practice(&nobody), LK_E_INPUT);
+}
+
 int main(void) {
     write_portraits();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(five_kinds),
-        cmocka_unit_test(right_answers_are_right),
-        cmocka_unit_test(csv_is_the_lines),
+        cmocka_unit_test(five_kinds), cmocka_unit_test(right_answers_are_right), cmocka_unit_test(csv_is_the_lines),
+        cmocka_unit_test(roles),      cmocka_unit_test(practice_items),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     char command[700];

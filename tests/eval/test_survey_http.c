@@ -54,7 +54,7 @@ static void from_entry_to_code(void **state) {
     site_consent(&v);
     site_expect_page(&v, "/tasks");
     site_post(&v, "/tasks", "task=2", 303, "Location: /task/2");
-    site_post(&v, "/tasks", "task=1", 409, "no longer free");
+    site_post(&v, "/tasks", "task=1", 409, "You have a task already");
     site_expect_page(&v, "/task/2");
     site_expect(&v, "/task/1", "", NULL, 303, "Location: /tasks");
     site_expect(&v, "/picture/1/s", "", NULL, 200, "s.png");

@@ -64,7 +64,7 @@ static void places(void **state) {
     assert_int_equal(claim_at_once(all, 10), 3);
     someone(&late, &s, "late");
     s.now += 120 * MINUTE;
-    site_post(&late, "/tasks", "task=5", 409, "no longer free");
+    site_post(&late, "/tasks", "task=5", 409, "taken by somebody else");
     s.now += 1;
     site_post(&late, "/tasks", "task=5", 303, "Location: /task/5");
     site_post(&late, "/tasks", "task=11", 409, "");

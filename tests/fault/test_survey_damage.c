@@ -163,7 +163,7 @@ static const char *const statements[] = {
     "ALTER TABLE answers ADD COLUMN x",
     "ALTER TABLE answers RENAME COLUMN ms TO at2",
     "PRAGMA user_version=0",
-    "PRAGMA user_version=2",
+    "PRAGMA user_version=3",
 };
 enum { N_STATEMENTS = sizeof statements / sizeof *statements };
 

@@ -216,6 +216,7 @@ enum lk_code cli_report_runs_read(struct cli_report_runs *runs, struct cli_repor
 
 void cli_report_runs_set(const struct cli_report_runs *runs, struct lk_report_options *o) {
     if (runs->first) o->studies = runs->hashes.bytes;
+    if (runs->first) o->attribution = lk_study_attribution(runs->first);
 }
 
 void cli_report_runs_free(struct cli_report_runs *runs) {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "eval/design/study.h"
+#include "eval/survey/study.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/help.h"
 
@@ -14,9 +15,10 @@ enum lk_code cli_explain(const struct cli_arguments *a) {
         cli_help(stdout);
         return LK_OK;
     }
-    if (!strcmp(a->positional, "study-file")) {
+    const bool survey = !strcmp(a->positional, "survey-file");
+    if (survey || !strcmp(a->positional, "study-file")) {
         struct lk_text text = {0};
-        enum lk_code rc = lk_study_explain(&text);
+        enum lk_code rc = survey ? lk_survey_explain(&text) : lk_study_explain(&text);
         if (!rc) fwrite(text.bytes, 1, text.n, stdout);
         lk_text_free(&text);
         return rc;

@@ -133,8 +133,8 @@ struct cli_arguments {
         double price;
     } bench;
     struct cli_survey_arguments {
-        const char *bind, *store, *verify, *platform, *block, *token_file; /* NULL: not given */
-        int64_t port, pilot, raters;
+        const char *bind, *store, *verify, *platform, *block, *token_file, *protocol; /* NULL: not given */
+        int64_t port, pilot, raters, shared;
         double pay, minutes, fee, bonus;
         bool preview, comments;
     } survey;

@@ -56,12 +56,6 @@ static enum lk_code login_page(struct survey_page *p, int status, const char *no
     return out->rc;
 }
 
-static enum lk_code leave(struct survey_page *p) {
-    p->reply->status = 303;
-    snprintf(p->reply->location, sizeof p->reply->location, "/admin");
-    return LK_OK;
-}
-
 static const struct export { const char *path, *type; }
 exports[] = {{"/admin/evaluations.csv", "text/csv; charset=utf-8"},
              {"/admin/evaluations.jsonl", "application/x-ndjson"},
@@ -107,14 +101,14 @@ enum lk_code page_admin_enter(struct survey_page *p, const struct survey_request
         if (!lk_survey_same(survey_form_value(p->form, "form"), p->form_token))
             return page_refused(p, 403, "forbidden");
         is_open(p, p->token, true);
-        return leave(p);
+        return page_go(p, "/admin");
     }
     /* The right one opens however many wrong ones strangers have sent: 256 bits are not guessed. */
     if (lk_survey_same(token, lk_survey_admin_token(s))) {
         if (bears && !writes) return show(p, path);
         if (!p->server->admins) return page_refused(p, 403, "forbidden");
         LK_TRY(open_session(p));
-        return leave(p);
+        return page_go(p, "/admin");
     }
     if (inside && !writes && !bears) return show(p, path);
     if (!*token && !writes) return login_page(p, 401, NULL);

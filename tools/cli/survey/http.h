@@ -88,6 +88,8 @@ enum lk_code survey_new(const struct cli_arguments *arguments);
 enum lk_code survey_gold(const struct cli_arguments *arguments);
 enum lk_code survey_hit(const struct cli_arguments *arguments);
 enum lk_code survey_cost(const struct cli_arguments *arguments);
+enum lk_code survey_codes(const struct cli_arguments *arguments, const struct lk_survey_study *study,
+                          struct lk_survey *survey);
 enum lk_code survey_pay(const struct cli_arguments *arguments, const struct lk_survey_study *study,
                         struct lk_survey *survey);
 /* Files in a folder, which is made for the owner alone when it is not there: between begin and end they are all new, or
@@ -121,23 +123,29 @@ void page_text(struct lk_text *out, const char *text); /* with entities */
 void page_say(const struct survey_page *page, const char *name);
 void page_begin(const struct survey_page *page, const char *title_name, const char *body_class);
 void page_end(const struct survey_page *page);
-void page_form(const struct survey_page *page, const char *action, const char *id); /* with the hidden token */
+void page_note(const struct survey_page *page, const char *class, const char *name); /* a paragraph of the texts */
+enum lk_code page_go(struct survey_page *page, const char *where);                   /* 303 */
+void page_form(const struct survey_page *page, const char *action, const char *id);  /* with the hidden token */
 void page_question(const struct survey_page *page, const struct lk_survey_question *q, const char *prefix,
                    const char *given);
 /* The protocol's guidelines and examples for these questions; those that would name the item's answer are left out. */
 void page_guidelines(const struct survey_page *page, const struct lk_survey_questions *questions,
                      const struct lk_survey_item *item);
+/* enum lk_survey_picture in the order in which a page has them, as "stab" in an address. */
+extern const int page_picture_kinds[LK_SURVEY_N_PICTURES];
 void page_pictures(const struct survey_page *page, const struct lk_survey_item *item, const char *folder, int number,
                    int picture);
 
 /* id: who is asked to come in; NULL: nobody. bad: the link has no usable one. */
 enum lk_code page_welcome(struct survey_page *page, const char *id, bool bad);
 enum lk_code page_guide(struct survey_page *page, bool answered);
-/* How many of the guide's questions the form answers wrongly; *check: whether its attention check is right. */
-enum lk_code page_guide_wrong(const struct survey_page *page, bool *check);
+/* Whether the form answers the guide's attention check rightly, where the protocol has one. */
+bool page_guide_check(const struct survey_page *page);
 enum lk_code page_consent(struct survey_page *page, bool missing);
 enum lk_code page_tasks(struct survey_page *page, bool refused);
 enum lk_code page_item(struct survey_page *page, int position);
+/* The next practice item, and, answered, what its answers are worth. */
+enum lk_code page_practice(struct survey_page *page, bool answered);
 enum lk_code page_done(struct survey_page *page);
 enum lk_code page_admin(struct survey_page *page);
 void page_exports(const struct survey_page *page); /* links to them */

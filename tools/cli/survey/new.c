@@ -11,13 +11,14 @@
 #include "eval/design/study.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
+#include "eval/study/factors.h"
 #include "tools/cli/audit/known.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/draw.h"
 #include "tools/cli/study/runner.h"
-#include "tools/cli/survey/http.h"
+#include "tools/cli/survey/design.h"
 
-enum { MAX_PICTURE_BYTES = 1 << 30, ITEMS_A_TASK = 20, GOLD_A_TASK = 2 };
+enum { MAX_PICTURE_BYTES = 1 << 30 };
 
 /* What raters are to see: an output, or with `pairs` both of a pair. */
 struct item {
@@ -33,7 +34,8 @@ struct survey_new {
     struct lk_names names; /* of the jobs, in their order */
     struct item *items;
     size_t n_items, capacity;
-    bool pairs;
+    bool pairs, scenes; /* scenes: of two sources */
+    struct survey_design design;
     struct lk_text out;
 };
 
@@ -55,7 +57,7 @@ static enum lk_code collect(struct survey_new *s) {
         struct item item = {i, i};
         LK_TRY(lk_study_job(s->study, i, s->job));
         const bool wanted = s->job->arm == (s->pairs ? LK_ARM_PRESERVED : LK_ARM_EDITED);
-        if (!wanted || s->job->n_sources != 1 || !cli_known_is_made(s->run, s->job)) continue;
+        if (!wanted || s->job->n_sources != 1 + s->scenes || !cli_known_is_made(s->run, s->job)) continue;
         if (s->pairs) {
             const char *baseline = s->job->baseline;
             const int32_t other = lk_names_find(&s->names, baseline, strlen(baseline));
@@ -68,6 +70,10 @@ static enum lk_code collect(struct survey_new *s) {
         s->items[s->n_items++] = item;
     }
     if (s->n_items) return LK_OK;
+    if (!s->pairs && !s->scenes) { /* of a run that made no other */
+        s->scenes = true;
+        return collect(s);
+    }
     return lk_fail(LK_E_INPUT, "%s: expected edits that are made, got none", s->run);
 }
 
@@ -124,11 +130,11 @@ static enum lk_code choose_listed(struct survey_new *s, const char *path, bool *
 }
 
 /* Items that --sample leaves: a share, a number, or what a file of `likeness sample` lists. */
-static enum lk_code draw(struct survey_new *s, bool is_file) {
+static enum lk_code draw(struct survey_new *s, const char *sample, bool is_file) {
     bool *chosen = lk_calloc(s->n_items + 1, sizeof *chosen);
     enum lk_code rc = !chosen   ? lk_fail(LK_E_NOMEM, "survey new: out of memory")
-                      : is_file ? choose_listed(s, s->arguments->study.sample, chosen)
-                                : draw_some(s, s->arguments->study.sample, chosen);
+                      : is_file ? choose_listed(s, sample, chosen)
+                                : draw_some(s, sample, chosen);
     size_t n = 0;
     for (size_t i = 0; i < s->n_items && !rc; i++)
         if (chosen[i]) s->items[n++] = s->items[i];
@@ -144,11 +150,11 @@ static enum lk_code choose_items(struct survey_new *s) {
     LK_TRY(name_jobs(s));
     LK_TRY(collect(s));
     if (!sample) return LK_OK;
-    const enum lk_code rc = draw(s, is_file);
+    const enum lk_code rc = draw(s, sample, is_file);
     if (rc != LK_E_INPUT || !is_file || !s->pairs) return rc;
     s->pairs = false;
     LK_TRY(collect(s));
-    return draw(s, true);
+    return draw(s, sample, true);
 }
 
 /* A survey shows pictures of its own folder alone: each is copied there, once. */
@@ -179,17 +185,27 @@ static enum lk_code copy_output(struct survey_new *s, const struct lk_study_job 
     return rc;
 }
 
+/* The pages name the two by their gender, whichever the model was given first. */
+static enum lk_code copy_sources(struct survey_new *s) {
+    char id[64];
+    for (int i = 0; i < s->job->n_sources; i++) {
+        int race, gender = 0, age;
+        if (s->scenes) lk_source_factors(s->job->sources[i], &race, &gender, &age);
+        study_source_name(s->study, s->job->sources[i], id);
+        LK_TRY(copy_picture(s, s->job->source_files[i], "sources", id, gender ? "second_source" : "source"));
+    }
+    return LK_OK;
+}
+
 /* The name of an item is that of its baseline. */
 static enum lk_code add_item(struct survey_new *s, const struct item *item) {
     LK_TRY(lk_study_job(s->study, item->baseline, s->other));
     LK_TRY(lk_study_job(s->study, item->job, s->job));
-    const int source = s->job->sources[0];
-    char id[LK_STUDY_NAME_BYTES], source_id[64];
+    char id[LK_STUDY_NAME_BYTES];
     snprintf(id, sizeof id, "%.*s", (int)strcspn(s->other->name, "."), s->other->name);
-    study_source_name(s->study, source, source_id);
     lk_text_add(&s->out, "%s\n    {\"id\": \"%s\", \"prompt\": ", item == s->items ? "" : ",", id);
     lk_text_json(&s->out, s->job->prompt->text);
-    LK_TRY(copy_picture(s, s->job->source_files[0], "sources", source_id, "source"));
+    LK_TRY(copy_sources(s));
     LK_TRY(copy_output(s, s->other, id, "edited"));
     if (s->pairs) LK_TRY(copy_output(s, s->job, id, "preserved"));
     lk_text_add(&s->out, "}");
@@ -198,34 +214,75 @@ static enum lk_code add_item(struct survey_new *s, const struct item *item) {
 
 /* What `survey gold` wrote beside the survey. */
 static enum lk_code add_gold(struct survey_new *s) {
-    char *path = lk_format("%s/gold_exp%d.json", s->folder, s->pairs ? 2 : 1);
+    char *path = lk_format("%s/gold_exp%d.json", s->folder, s->design.experiment);
     if (!path) return lk_fail(LK_E_NOMEM, "survey new: out of memory");
-    if (!access(path, R_OK))
-        lk_text_add(&s->out, "  \"gold\": \"%s\",\n  \"gold_per_task\": %d,\n", strrchr(path, '/') + 1, GOLD_A_TASK);
+    s->design.has_gold = !access(path, R_OK);
+    if (s->design.has_gold)
+        lk_text_add(&s->out, "  \"gold\": \"%s\",\n", strrchr(path, '/') + 1);
     else
         lk_log(LK_LOG_INFO, "%s: no attention checks: `survey gold` writes items whose answers are known", path);
     lk_free(path);
     return LK_OK;
 }
 
+/* Practice items out of the sources of what raters see. */
+static enum lk_code add_practice(struct survey_new *s) {
+    const int n_sources = lk_study_n_sources(s->study);
+    struct lk_survey_portrait *portraits = lk_malloc(((size_t)n_sources + 1) * sizeof *portraits);
+    bool *seen = lk_calloc((size_t)n_sources + 1, sizeof *seen);
+    struct lk_survey_practice practice = {
+        .folder = s->folder, .experiment = s->design.experiment, .sources = portraits};
+    enum lk_code rc = portraits && seen ? LK_OK : lk_fail(LK_E_NOMEM, "survey new: out of memory");
+    for (size_t i = 0; i < s->n_items && !rc; i++) {
+        rc = lk_study_job(s->study, s->items[i].job, s->job);
+        for (int k = 0; k < s->job->n_sources && !rc; k++) {
+            const int source = s->job->sources[k];
+            if (seen[source]) continue;
+            seen[source] = true;
+            struct lk_survey_portrait *one = &portraits[practice.n_sources++];
+            *one = (struct lk_survey_portrait){lk_study_source(s->study, source)->file, -1, -1};
+            int age;
+            if (lk_study_is_documented(s->study)) lk_source_factors(source, &one->race, &one->gender, &age);
+        }
+    }
+    if (!rc) rc = lk_survey_practice(&practice);
+    if (!rc) lk_text_add(&s->out, "  \"tutorial\": \"practice_exp%d.json\",\n", s->design.experiment);
+    lk_free(portraits);
+    lk_free(seen);
+    return rc;
+}
+
 static enum lk_code write_survey(struct survey_new *s) {
-    const size_t n_tasks = (s->n_items + ITEMS_A_TASK - 1) / ITEMS_A_TASK;
+    struct survey_design *d = &s->design;
+    LK_TRY(survey_design_begin(d, s->arguments,
+                               s->pairs    ? 2
+                               : s->scenes ? 3
+                                           : 1,
+                               lk_study_setting(s->study, "human"), s->run));
     lk_text_add(&s->out, "{\n  \"study\": ");
-    lk_text_json(&s->out, lk_study_name(s->study));
-    lk_text_add(&s->out, ",\n  \"protocol\": \"%s\",\n  \"experiment\": %d,\n", s->pairs ? "003" : "001",
-                s->pairs ? 2 : 1);
+    char *name = lk_format("%s%s", lk_study_name(s->study), d->pilot ? "-pilot" : "");
+    lk_text_json(&s->out, name ? name : "");
+    lk_free(name);
+    lk_text_add(&s->out, ",\n  \"protocol\": \"%s\",\n  \"experiment\": %d,\n", lk_protocol_name(d->protocol),
+                d->experiment);
     if (!lk_study_is_documented(s->study)) lk_text_add(&s->out, "  \"item_ids\": \"plain\",\n");
     LK_TRY(add_gold(s));
-    lk_text_add(&s->out,
-                "  \"tasks\": %zu,\n  \"places\": 3,\n  \"approval\": \"\",\n  \"investigator\": \"\",\n  "
-                "\"contact\": \"\",\n  \"items\": [",
-                n_tasks);
+    LK_TRY(add_practice(s));
+    char wanted[24];
+    snprintf(wanted, sizeof wanted, "%zu", survey_design_count(d, s->n_items));
+    LK_TRY(draw(s, wanted, false)); /* all, or what a pilot has time for */
+    survey_design_write(d, &s->out);
+    if (*lk_study_attribution(s->study)) {
+        lk_text_add(&s->out, "  \"attribution\": ");
+        lk_text_json(&s->out, lk_study_attribution(s->study));
+        lk_text_add(&s->out, ",\n");
+    }
+    lk_text_add(&s->out, "  \"approval\": \"\",\n  \"investigator\": \"\",\n  \"contact\": \"\",\n  \"items\": [");
     for (size_t i = 0; i < s->n_items; i++) LK_TRY(add_item(s, &s->items[i]));
     lk_text_add(&s->out, "\n  ]\n}\n");
     if (s->out.rc) return s->out.rc;
     LK_TRY(lk_atomic_write_file(s->arguments->output, s->out.bytes, s->out.n));
-    printf("%s: %zu %s in %zu tasks of about %d, three places each; fill in approval, investigator and contact\n",
-           s->arguments->output, s->n_items, s->pairs ? "pairs" : "edits", n_tasks, ITEMS_A_TASK);
+    survey_design_print(d, s->arguments->output, s->n_items, s->pairs ? "pairs" : "edits");
     return LK_OK;
 }
 

@@ -37,19 +37,21 @@ void page_guidelines(const struct survey_page *p, const struct lk_survey_questio
     const cJSON *general = lk_survey_instrument(p->study, "general");
     const cJSON *printed = lk_survey_instrument(p->study, "instructions_exp1");
     lk_text_add(&p->reply->body, "<p>");
-    page_say(p, "guide");
+    page_say(p, p->study->experiment == 3 ? "guide_scene" : "guide");
     lk_text_add(&p->reply->body, "</p>\n");
+    /* Printed for the first experiment; the guidelines hold in all. */
     static const char *const parts[] = {"pair", "what_to_evaluate", "guidelines"};
-    for (int i = 0; i < 3; i++) add_points(p, cJSON_GetObjectItemCaseSensitive(printed, parts[i]), NULL);
+    for (int i = p->study->experiment == 1 ? 0 : 2; i < 3; i++)
+        add_points(p, cJSON_GetObjectItemCaseSensitive(printed, parts[i]), NULL);
     add_points(p, cJSON_GetObjectItemCaseSensitive(general, "response_guidelines"), NULL);
     for (int i = 0; i < questions->n; i++) {
         const struct lk_survey_question *q = &questions->list[i];
         const cJSON *guidelines = cJSON_GetObjectItemCaseSensitive(q->printed, "guidelines");
         const cJSON *examples = cJSON_GetObjectItemCaseSensitive(q->printed, "examples");
         if (q->picture > 0 || !(cJSON_GetArraySize(guidelines) + cJSON_GetArraySize(examples))) continue;
-        lk_text_add(&p->reply->body, "<h3>");
+        lk_text_add(&p->reply->body, "<h2>");
         page_text(&p->reply->body, *q->title ? q->title : q->text);
-        lk_text_add(&p->reply->body, "</h3>\n");
+        lk_text_add(&p->reply->body, "</h2>\n");
         add_points(p, guidelines, item->occupation);
         add_points(p, examples, item->occupation);
     }

@@ -1,6 +1,6 @@
-/* The evaluation page, and the one that the study's team sees. */
-#include <math.h>
+/* The evaluation page, and the practice items before it, which look the same. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -15,9 +15,11 @@ struct item_page {
     struct lk_survey_questions questions;
     int position;
     int64_t lease;
+    bool practice, shown; /* shown: with what its answers are worth */
 };
 
 static const char *given(const struct item_page *v, const char *key) {
+    if (v->practice) return survey_form_value(v->page->form, key);
     for (size_t i = 0; i < v->n_answers; i++)
         if (v->answers[i].position == v->position && !strcmp(v->answers[i].key, key)) return v->answers[i].value;
     return "";
@@ -46,11 +48,50 @@ static void about(const struct item_page *v) {
     lk_free(person);
 }
 
+/* Whether an answer to a practice item is the expected one, or on a scale one beside it; expected NULL: any is. */
+static bool is_right(const char *expected, const char *given) {
+    bool near = expected && *expected >= '1' && *expected <= '5' && abs(*expected - *given) <= 1;
+    return !expected || near || !strcmp(given, expected);
+}
+
+static bool all_right(const struct item_page *v) {
+    bool right = true;
+    char text[16];
+    for (int i = 0; i < v->questions.n; i++) {
+        const struct lk_survey_question *q = &v->questions.list[i];
+        right &= is_right(lk_survey_expected(v->item, q, LK_ARM_EDITED, text), given(v, q->key));
+    }
+    return right;
+}
+
+static void feedback(const struct item_page *v, const struct lk_survey_question *q) {
+    char text[16];
+    const char *expected = lk_survey_expected(v->item, q, LK_ARM_EDITED, text);
+    bool right = is_right(expected, given(v, q->key));
+    struct lk_text *out = &v->page->reply->body;
+    if (!expected) return;
+    lk_text_add(out, "<p class=\"note %s\">", right ? "good" : "bad");
+    page_say(v->page, right ? "tutorial_right" : "tutorial_wrong");
+    for (int k = 0; k < q->n_options; k++)
+        if (!strcmp(q->options[k].value, expected)) {
+            const char *option = q->options[k].text;
+            bool bare = expected[1] == '\0' && strncmp(option, expected, 1);
+            lk_text_add(out, " ");
+            page_say(v->page, "tutorial_expected");
+            lk_text_add(out, " %s%s", bare ? expected : "", bare ? " " : "");
+            page_text(out, option);
+        }
+    lk_text_add(out, "</p>\n");
+}
+
 /* The questions about a picture: 0 or 1, -1 those about all. */
 static void questions_about(const struct item_page *v, int picture) {
-    for (int i = 0; i < v->questions.n; i++)
-        if (v->questions.list[i].picture == picture)
-            page_question(v->page, &v->questions.list[i], "", given(v, v->questions.list[i].key));
+    for (int i = 0; i < v->questions.n; i++) {
+        const struct lk_survey_question *q = &v->questions.list[i];
+        if (q->picture != picture) continue;
+        page_question(v->page, q, "", given(v, q->key));
+        if (v->shown) feedback(v, q);
+    }
 }
 
 /* Where each protocol prints what was asked for: above the pictures, or as a caption of the source. */
@@ -63,20 +104,23 @@ static void body(const struct item_page *v) {
     struct survey_page *p = v->page;
     const struct lk_survey_item *item = v->item;
     bool both = p->study->both_arms && item->kind != LK_SURVEY_CHECK;
-    bool three = p->study->experiment != 1 && item->kind != LK_SURVEY_CHECK;
+    int n_pictures = 0;
+    for (int k = 0; k < LK_SURVEY_N_PICTURES; k++) n_pictures += item->picture[k] != NULL;
     bool asked_above = item->kind != LK_SURVEY_CHECK && is_asked_above(v);
-    if (asked_above) about(v);
     lk_text_add(&p->reply->body, "<div class=\"item%s\">\n",
                 item->kind == LK_SURVEY_CHECK ? " one"
                 : both                        ? " each"
-                : three                       ? " three above"
+                : n_pictures > 2              ? " three above"
                                               : " two above");
+    if (asked_above) { /* which stays in view with the pictures */
+        lk_text_add(&p->reply->body, "<div class=\"asked\">\n");
+        about(v);
+        lk_text_add(&p->reply->body, "</div>\n");
+    }
     for (int k = 0; k < 4; k++) {
-        static const int shown[] = {LK_PICTURE_SOURCE, LK_PICTURE_SECOND_SOURCE, LK_PICTURE_EDITED,
-                                    LK_PICTURE_PRESERVED};
-        if (!item->picture[shown[k]]) continue;
+        if (!item->picture[page_picture_kinds[k]]) continue;
         lk_text_add(&p->reply->body, "<section>\n");
-        page_pictures(p, item, "picture", v->position + 1, k);
+        page_pictures(p, item, v->practice ? "example" : "picture", v->position + 1, k);
         if (k == 0 && !asked_above) about(v);
         if (both && k >= 2) questions_about(v, k - 2);
         lk_text_add(&p->reply->body, "</section>\n");
@@ -97,16 +141,25 @@ static void comment_box(const struct item_page *v) {
 static void bar(const struct item_page *v) {
     struct lk_text *out = &v->page->reply->body;
     lk_text_add(out, "<div class=\"bar\">\n");
-    if (v->position > 0) {
+    if (v->shown) {
+        bool right = all_right(v);
+        lk_text_add(out, "<p class=\"note %s\" role=\"status\">", right ? "good" : "bad");
+        page_say(v->page, right ? "tutorial_right" : "tutorial_wrong");
+        lk_text_add(out, " ");
+        page_text(out, v->item->feedback);
+        lk_text_add(out, "</p>\n");
+    }
+    if (v->position > 0 && !v->practice) {
         lk_text_add(out, "<a class=\"button\" id=\"previous\" href=\"/task/%d?item=%d\">", v->page->who.task + 1,
                     v->position);
         page_say(v->page, "previous");
         lk_text_add(out, "</a>\n");
     }
-    lk_text_add(out, "<button class=\"main\" id=\"next\">");
-    page_say(v->page, "next");
-    lk_text_add(out, "</button>\n<label>%zu/%zu <progress max=\"%zu\" value=\"%zu\"></progress></label>\n",
-                v->first_open, v->n_items, v->n_items, v->first_open);
+    lk_text_add(out, v->shown ? "<a class=\"button main\" id=\"next\" href=\"/practice\">"
+                              : "<button class=\"main\" id=\"next\">");
+    page_say(v->page, v->shown ? "practice_next" : v->practice ? "tutorial_check" : "next");
+    lk_text_add(out, "</%s>\n<label>%zu/%zu <progress max=\"%zu\" value=\"%zu\"></progress></label>\n",
+                v->shown ? "a" : "button", v->first_open, v->n_items, v->n_items, v->first_open);
     static const char *const tools[][2] = {
         {"zoom-open", "zoom_open"}, {"flicker", "flicker"}, {"guidelines-open", "guidelines_open"}};
     for (int i = 0; i < 3; i++) {
@@ -124,7 +177,11 @@ static void script_texts(const struct item_page *v) {
                                            {"early", "too_early"},
                                            {"read-only", "read_only"}};
     struct lk_text *out = &v->page->reply->body;
-    lk_text_add(out, "<form method=\"post\" id=\"item\" action=\"/task/%d\"", v->page->who.task + 1);
+    if (v->practice)
+        lk_text_add(out, "<form method=\"post\" id=\"item\" action=\"/practice\" data-practice=\"%s\"",
+                    v->shown ? "shown" : "asked");
+    else
+        lk_text_add(out, "<form method=\"post\" id=\"item\" action=\"/task/%d\"", v->page->who.task + 1);
     for (int i = 0; i < 5; i++) {
         lk_text_add(out, " data-%s=\"", names[i][0]);
         page_say(v->page, names[i][1]);
@@ -160,7 +217,7 @@ static void foot(const struct item_page *v) {
     page_say(p, "report_error");
     lk_text_add(out, "</button>\n</form>\n");
     for (int k = 0; k < 4 && v->next; k++)
-        if (v->next->picture[(const int[]){0, 3, 1, 2}[k]])
+        if (v->next->picture[page_picture_kinds[k]])
             lk_text_add(out, "<link rel=\"prefetch\" href=\"/picture/%d/%c\">\n", v->position + 2, "stab"[k]);
     lk_text_add(out, "<script src=\"/script.js\"></script>\n");
 }
@@ -182,7 +239,7 @@ static enum lk_code show(struct item_page *v) {
     if (v->position == (int)v->n_items) return complete(p);
     const struct lk_survey_item **items = lk_malloc(v->n_items * sizeof *items);
     if (!items) return lk_fail(LK_E_NOMEM, "out of memory for a page");
-    enum lk_code rc = lk_survey_task_items(p->study, p->who.worker, p->who.task, items);
+    enum lk_code rc = lk_survey_task_items(p->study, p->who.worker, p->who.place, items);
     if (!rc) v->item = items[v->position];
     if (!rc && v->position + 1 < (int)v->n_items) v->next = items[v->position + 1];
     lk_free(items);
@@ -203,77 +260,49 @@ static enum lk_code show(struct item_page *v) {
 }
 
 enum lk_code page_item(struct survey_page *p, int position) {
-    struct item_page v = {.page = p, .position = position, .n_items = lk_survey_task_length(p->study, p->who.task)};
+    struct item_page v = {.page = p, .position = position, .n_items = lk_survey_task_length(p->study, p->who.place)};
     enum lk_code rc = lk_survey_answers(p->server->survey, &p->who, &v.answers, &v.n_answers, &v.first_open);
     if (!rc) rc = show(&v);
     lk_free(v.answers);
     return rc;
 }
 
-/* Who breaks a rule, by the first digits of the hash that exports have in full. */
-static void outliers(const struct survey_page *p, const struct lk_survey_counts *n) {
-    struct lk_text *out = &p->reply->body;
-    const int n_told = n->n_outliers < LK_SURVEY_MAX_OUTLIERS ? n->n_outliers : LK_SURVEY_MAX_OUTLIERS;
-    if (!n_told) return;
-    lk_text_add(out,
-                "<table>\n<tr><th>Outliers: %d, %d shown</th><th>Checks right</th><th>Median time</th><th>Rules</th>"
-                "<th>Excluded</th></tr>\n",
-                n->n_outliers, n_told);
-    for (int i = 0; i < n_told; i++) {
-        const struct lk_survey_outlier *one = &n->outliers[i];
-        lk_text_add(out, "<tr><td>%.12s</td><td>%d of %d</td>", one->worker, one->n_checks_right, one->n_checks);
-        if (isnan(one->median_ms))
-            lk_text_add(out, "<td></td><td>");
-        else
-            lk_text_add(out, "<td>%.1f s</td><td>", one->median_ms / 1000);
-        for (int rule = 0, first = 1; rule < LK_N_QUALITY_RULES; rule++)
-            if (one->rules >> rule & 1) {
-                lk_text_add(out, "%s%s", first ? "" : " ", lk_quality_rule_name(rule));
-                first = 0;
-            }
-        lk_text_add(out, "</td><td>%s</td></tr>\n", one->excluded ? "yes" : "no");
-    }
-    lk_text_add(out, "</table>\n");
+static bool all_answered(const struct item_page *v) {
+    for (int i = 0; i < v->questions.n; i++)
+        if (!*given(v, v->questions.list[i].key)) return false;
+    return true;
 }
 
-enum lk_code page_admin(struct survey_page *p) {
-    struct lk_survey_counts n;
-    struct lk_text *out = &p->reply->body;
-    LK_TRY(lk_survey_count(p->server->reader ? p->server->reader : p->server->survey, p->now, &n));
-    page_begin(p, "admin_title", "narrow");
-    lk_text_add(out,
-                "<table>\n<tr><th>Participants</th><td>%d</td></tr>\n<tr><th>Refused, on the list of "
-                "--block</th><td>%d</td></tr>\n<tr><th>Consented</th><td>%d</td></tr>\n<tr><th>"
-                "Places taken</th><td>%d of %d</td></tr>\n<tr><th>Submitted</th><td>%d</td></tr>\n<tr><th>Abandoned"
-                "</th><td>%d</td></tr>\n<tr><th>Submitted in 24 hours</th><td>%d</td></tr>\n<tr><th>Attention checks "
-                "right</th><td>%d of %d</td></tr>\n<tr><th>Comments</th><td>%d</td></tr>\n<tr><th>Problems reported"
-                "</th><td>%d</td></tr>\n</table>\n",
-                n.n_participants, n.n_refused, n.n_consented, n.n_open + n.n_submitted,
-                p->study->n_tasks * p->study->places, n.n_submitted, n.n_abandoned, n.n_last_day, n.n_checks_right,
-                n.n_checks, n.n_comments, n.n_errors);
-    if (n.few_hits)
-        lk_text_add(out, "<p class=\"note bad\">Alert: fewer than 5 tasks in 24 hours (consider +$0.25).</p>\n");
-    if (n.many_failures)
-        lk_text_add(out, "<p class=\"note bad\">Alert: more than 30%% of attention checks failed (revise them).</p>\n");
-    if (n.errors) lk_text_add(out, "<p class=\"note bad\">Alert: a technical problem was reported (pause).</p>\n");
-    lk_text_add(out, "<table>\n<tr><th>Rule</th><th>What</th><th>Participants of %d</th></tr>\n", n.n_raters);
-    for (int i = 0; i < LK_N_QUALITY_RULES; i++)
-        lk_text_add(out, "<tr><td>%s</td><td>%s</td><td>%d</td></tr>\n", lk_quality_rule_name(i),
-                    lk_quality_rule_text(i), n.n_hit[i]);
-    lk_text_add(out, "<tr><td></td><td>excluded, if all ended now</td><td>%d</td></tr>\n</table>\n", n.n_excluded);
-    outliers(p, &n);
-    page_exports(p);
-    lk_text_add(out, "<table>\n<tr><th>Day</th><th>Answers</th><th>Submitted</th></tr>\n");
-    for (int i = 0; i < n.n_days; i++)
-        lk_text_add(out, "<tr><td>%s</td><td>%d</td><td>%d</td></tr>\n", n.days[i].date, n.days[i].n_answers,
-                    n.days[i].n_submitted);
-    lk_text_add(out, "</table>\n");
-    if (*p->form_token) { /* a session, which can be ended */
-        page_form(p, "/admin", "");
-        lk_text_add(out, "<button>");
-        page_say(p, "admin_leave");
-        lk_text_add(out, "</button>\n</form>\n");
-    }
+static enum lk_code show_practice(struct item_page *v, bool incomplete) {
+    struct survey_page *p = v->page;
+    page_begin(p, "tutorial_title", "evaluation");
+    script_texts(v);
+    if (incomplete) page_note(p, "note bad", "incomplete");
+    body(v);
+    bar(v);
+    lk_text_add(&p->reply->body, "</form>\n");
+    foot(v);
     page_end(p);
-    return out->rc;
+    return p->reply->body.rc;
+}
+
+enum lk_code page_practice(struct survey_page *p, bool answered) {
+    int n;
+    LK_TRY(lk_survey_practised(p->server->survey, &p->who, &n));
+    if (n >= (int)p->study->n_tutorial) return page_go(p, "/guide");
+    struct item_page v = {.page = p,
+                          .item = &p->study->tutorial[n],
+                          .position = n,
+                          .first_open = (size_t)n,
+                          .n_items = p->study->n_tutorial,
+                          .practice = true};
+    /* A form sent twice, or an older one, is not of this item. */
+    if (answered && survey_number(survey_form_value(p->form, "item"), 100) != n + 1) return page_go(p, "/practice");
+    LK_TRY(lk_survey_questions_of(p->study, v.item, &v.questions));
+    v.shown = answered && all_answered(&v);
+    enum lk_code rc = v.shown ? lk_survey_practise(p->server->survey, &p->who, n + 1, all_right(&v), p->now) : LK_OK;
+    v.first_open += v.shown;
+    if (!rc) rc = show_practice(&v, answered && !v.shown);
+    lk_survey_questions_free(&v.questions);
+    return rc;
 }

@@ -1,7 +1,6 @@
 /* What all pages share, and those before and after the task. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -35,6 +34,14 @@ static void element(const struct survey_page *p, const char *tag, const char *cl
 
 static void say_in(const struct survey_page *p, const char *tag, const char *class, const char *name) {
     element(p, tag, class, lk_survey_text(p->study, name));
+}
+
+void page_note(const struct survey_page *p, const char *class, const char *name) { say_in(p, "p", class, name); }
+
+enum lk_code page_go(struct survey_page *p, const char *where) {
+    p->reply->status = 303;
+    snprintf(p->reply->location, sizeof p->reply->location, "%s", where);
+    return LK_OK;
 }
 
 void page_begin(const struct survey_page *p, const char *title, const char *body_class) {
@@ -92,6 +99,8 @@ void page_question(const struct survey_page *p, const struct lk_survey_question 
     lk_text_add(out, "</div>\n</fieldset>\n");
 }
 
+const int page_picture_kinds[] = {LK_PICTURE_SOURCE, LK_PICTURE_SECOND_SOURCE, LK_PICTURE_EDITED, LK_PICTURE_PRESERVED};
+
 /* picture: 0 the source, 1 the second source, 2 A or the only one, 3 B. */
 void page_pictures(const struct survey_page *p, const struct lk_survey_item *item, const char *folder, int number,
                    int picture) {
@@ -130,56 +139,29 @@ enum lk_code page_welcome(struct survey_page *p, const char *id, bool bad) {
     return p->reply->body.rc;
 }
 
-/* One practice item of the guide, with what its answers were worth. */
-static enum lk_code practice(struct survey_page *p, int number, bool answered, int *n_wrong) {
-    const struct lk_survey_item *item = &p->study->tutorial[number];
-    struct lk_survey_questions questions;
-    char prefix[16];
-    bool right = true;
-    snprintf(prefix, sizeof prefix, "t%d.", number);
-    LK_TRY(lk_survey_questions_of(p->study, item, &questions));
-    say_in(p, "h2", "", "tutorial_title");
-    element(p, "p", "", item->prompt);
-    lk_text_add(&p->reply->body, "<div class=\"item\">\n");
-    for (int picture = 0; picture < 4; picture++)
-        if (item->picture[(const int[]){0, 3, 1, 2}[picture]]) page_pictures(p, item, "example", number + 1, picture);
-    lk_text_add(&p->reply->body, "</div>\n");
-    for (int i = 0; i < questions.n; i++) {
-        char name[64], text[16];
-        const struct lk_survey_question *q = &questions.list[i];
-        const char *expected = lk_survey_expected(item, q, LK_ARM_EDITED, text);
-        if (!expected) continue; /* only what has a right answer is practised */
-        snprintf(name, sizeof name, "%s%s", prefix, q->key);
-        const char *given = survey_form_value(p->form, name);
-        bool near = *expected >= '1' && *expected <= '5' && abs(*expected - *given) <= 1;
-        right = right && (near || !strcmp(given, expected));
-        page_question(p, q, prefix, given);
-    }
-    lk_survey_questions_free(&questions);
-    *n_wrong += !right;
-    if (answered) {
-        say_in(p, "p", right ? "note good" : "note bad", right ? "tutorial_right" : "tutorial_wrong");
-        element(p, "p", "note", item->feedback);
-    }
-    return LK_OK;
-}
-
 static const struct lk_survey_item entry_check = {.kind = LK_SURVEY_CHECK, .prompt = "", .choice = "4"};
 
-static enum lk_code guide_form(struct survey_page *p, bool answered, int *n_wrong) {
-    for (int i = 0; i < (int)p->study->n_tutorial; i++) LK_TRY(practice(p, i, answered, n_wrong));
-    if (p->study->protocol != LK_PROTOCOL_001) return LK_OK;
-    struct lk_survey_questions questions;
-    LK_TRY(lk_survey_questions_of(p->study, &entry_check, &questions));
-    say_in(p, "h2", "", "guide_check");
-    page_question(p, &questions.list[0], "check.", survey_form_value(p->form, "check.answer"));
-    lk_survey_questions_free(&questions);
-    return LK_OK;
+bool page_guide_check(const struct survey_page *p) {
+    return p->study->protocol != LK_PROTOCOL_001 ||
+           !strcmp(survey_form_value(p->form, "check.answer"), entry_check.choice);
 }
 
-enum lk_code page_guide_wrong(const struct survey_page *p, bool *check) {
-    *check = p->study->protocol != LK_PROTOCOL_001 ||
-             !strcmp(survey_form_value(p->form, "check.answer"), entry_check.choice);
+/* What leads from the guide to the tasks: the check, where the protocol has one, and the button. */
+static enum lk_code guide_form(struct survey_page *p, bool answered) {
+    bool wrong = answered && !page_guide_check(p);
+    page_form(p, "/guide", "");
+    if (p->study->protocol == LK_PROTOCOL_001) {
+        struct lk_survey_questions questions;
+        LK_TRY(lk_survey_questions_of(p->study, &entry_check, &questions));
+        say_in(p, "h2", "", "guide_check");
+        page_question(p, &questions.list[0], "check.", survey_form_value(p->form, "check.answer"));
+        lk_survey_questions_free(&questions);
+    }
+    if (wrong) say_in(p, "p", "note bad", "guide_check_wrong");
+    if (wrong || *survey_form_value(p->form, "again"))
+        lk_text_add(&p->reply->body, "<input type=\"hidden\" name=\"again\" value=\"yes\">\n");
+    button(p, "guide_continue");
+    lk_text_add(&p->reply->body, "</form>\n");
     return LK_OK;
 }
 
@@ -193,27 +175,48 @@ static void points(const struct survey_page *p, const cJSON *list) {
     lk_text_add(&p->reply->body, "</ul>\n");
 }
 
+/* What an item looks like, by the first practice item's own pictures. */
+static void example(const struct survey_page *p) {
+    const struct lk_survey_item *item = p->study->tutorial;
+    if (!p->study->n_tutorial) return;
+    say_in(p, "h2", "", "guide_example");
+    lk_text_add(&p->reply->body, "<p><strong>");
+    page_say(p, "edit_request");
+    lk_text_add(&p->reply->body, "</strong> <bdi>");
+    page_text(&p->reply->body, item->prompt);
+    lk_text_add(&p->reply->body, "</bdi></p>\n<div class=\"item shown\">\n");
+    for (int k = 0; k < LK_SURVEY_N_PICTURES; k++)
+        if (item->picture[page_picture_kinds[k]]) page_pictures(p, item, "example", 1, k);
+    lk_text_add(&p->reply->body, "</div>\n");
+}
+
 enum lk_code page_guide(struct survey_page *p, bool answered) {
     const cJSON *general = lk_survey_instrument(p->study, "general");
-    bool check;
-    int n_wrong = 0;
-    LK_TRY(page_guide_wrong(p, &check));
-    page_begin(p, "guide_title", "narrow");
     struct lk_survey_questions questions;
+    int n_practised = 0;
+    const bool practises = p->study->n_tutorial > 0;
+    if (practises) LK_TRY(lk_survey_practised(p->server->survey, &p->who, &n_practised));
+    const bool practised = practises && n_practised >= (int)p->study->n_tutorial;
+    page_begin(p, "guide_title", "narrow");
+    if (practised) {
+        say_in(p, "p", "note good", "practice_done");
+        LK_TRY(guide_form(p, answered));
+        say_in(p, "h2", "", "guidelines_title");
+    }
     LK_TRY(lk_survey_questions_of(p->study, &p->study->items[0], &questions));
     page_guidelines(p, &questions, &p->study->items[0]);
     lk_survey_questions_free(&questions);
+    example(p);
     points(p, cJSON_GetObjectItemCaseSensitive(general, "technical_requirements"));
     if (p->study->protocol == LK_PROTOCOL_000) say_in(p, "p", "", "guide_time");
     say_in(p, "p", "", "guide_keys");
-    page_form(p, "/guide", "");
-    LK_TRY(guide_form(p, answered, &n_wrong));
-    if (answered && !check) say_in(p, "p", "note bad", "guide_check_wrong");
-    if (answered) lk_text_add(&p->reply->body, "<input type=\"hidden\" name=\"seen\" value=\"yes\">\n");
-    if ((answered && !check) || *survey_form_value(p->form, "again"))
-        lk_text_add(&p->reply->body, "<input type=\"hidden\" name=\"again\" value=\"yes\">\n");
-    button(p, p->study->n_tutorial && !answered ? "tutorial_check" : "guide_continue");
-    lk_text_add(&p->reply->body, "</form>\n");
+    if (*p->study->attribution) element(p, "p", "", p->study->attribution);
+    if (!practises) LK_TRY(guide_form(p, answered));
+    if (practises && !practised) {
+        page_form(p, "/practice", "");
+        button(p, "practice_start");
+        lk_text_add(&p->reply->body, "</form>\n");
+    }
     page_end(p);
     return p->reply->body.rc;
 }
@@ -272,6 +275,16 @@ static void task_place(const struct survey_page *p, int task, const struct lk_su
     lk_text_add(out, "</li>\n");
 }
 
+/* Why the place that a participant had is gone. */
+static void lost_place(const struct survey_page *p) {
+    struct lk_text *out = &p->reply->body;
+    lk_text_add(out, "<p class=\"note bad\">");
+    page_say(p, "task");
+    lk_text_add(out, " %d: ", p->who.lost_task + 1);
+    page_say(p, "task_lost");
+    lk_text_add(out, " (%lld min)</p>\n", (long long)p->study->claim_ms / 60000);
+}
+
 enum lk_code page_tasks(struct survey_page *p, bool refused) {
     struct lk_survey_place *places = lk_calloc((size_t)p->study->n_tasks, sizeof *places);
     if (!places) return lk_fail(LK_E_NOMEM, "out of memory for a page");
@@ -279,8 +292,9 @@ enum lk_code page_tasks(struct survey_page *p, bool refused) {
     if (!rc) {
         if (refused) p->reply->status = 409;
         page_begin(p, "tasks_title", "");
-        if (refused) say_in(p, "p", "note bad", "task_taken");
-        say_in(p, "p", "", "tasks");
+        if (refused) say_in(p, "p", "note bad", p->who.claim ? "task_own" : "task_taken");
+        if (p->who.lost_task >= 0 && !p->who.claim) lost_place(p);
+        say_in(p, "p", "", p->study->tasks_per_worker > 1 ? "tasks_more" : "tasks");
         page_form(p, "/tasks", "");
         lk_text_add(&p->reply->body, "<ol class=\"tasks\">\n");
         for (int t = 0; t < p->study->n_tasks; t++) task_place(p, t, &places[t]);
@@ -302,6 +316,12 @@ enum lk_code page_done(struct survey_page *p) {
     }
     say_in(p, "p", "", "done");
     element(p, "p", "code", code);
+    if (!p->who.submitted) {
+        say_in(p, "p", "", "done_more");
+        lk_text_add(&p->reply->body, "<p><a class=\"button\" href=\"/tasks\">");
+        page_say(p, "tasks_title");
+        lk_text_add(&p->reply->body, "</a></p>\n");
+    }
     page_end(p);
     return p->reply->body.rc;
 }

@@ -6,12 +6,6 @@
 #include "eval/data/data.h"
 #include "tools/cli/survey/http.h"
 
-static enum lk_code go(struct survey_page *p, const char *where) {
-    p->reply->status = 303;
-    snprintf(p->reply->location, sizeof p->reply->location, "%s", where);
-    return LK_OK;
-}
-
 /* Where a participant stands: no page behind it opens. */
 static const char *stage(const struct survey_page *p) {
     bool consent_next = !p->who.consented && (p->study->consent_first || p->who.guided);
@@ -66,7 +60,7 @@ static enum lk_code enter(struct survey_page *p) {
     }
     LK_TRY(rc);
     LK_TRY(lk_survey_visitor(p->server->survey, p->reply->cookie, p->now, &p->who));
-    return go(p, stage(p));
+    return page_go(p, stage(p));
 }
 
 static enum lk_code file_of_ours(struct survey_page *p, const char *name, const char *type) {
@@ -79,11 +73,12 @@ static enum lk_code file_of_ours(struct survey_page *p, const char *name, const 
 }
 
 static enum lk_code post_guide(struct survey_page *p) {
-    bool check;
-    LK_TRY(page_guide_wrong(p, &check));
-    if (!check || (p->study->n_tutorial && !*survey_form_value(p->form, "seen"))) return page_guide(p, true);
+    int n_practised;
+    LK_TRY(lk_survey_practised(p->server->survey, &p->who, &n_practised));
+    if (n_practised < (int)p->study->n_tutorial) return page_go(p, "/practice");
+    if (!page_guide_check(p)) return page_guide(p, true);
     LK_TRY(lk_survey_guided(p->server->survey, &p->who, !*survey_form_value(p->form, "again"), p->now));
-    return go(p, "/consent");
+    return page_go(p, "/consent");
 }
 
 static enum lk_code post_consent(struct survey_page *p) {
@@ -91,7 +86,7 @@ static enum lk_code post_consent(struct survey_page *p) {
         return page_consent(p, true);
     enum lk_code rc = lk_survey_consent(p->server->survey, &p->who, survey_form_value(p->form, "text"), p->now);
     if (rc == LK_E_INPUT) return page_consent(p, true);
-    return rc ? rc : go(p, "/tasks");
+    return rc ? rc : page_go(p, "/tasks");
 }
 
 static enum lk_code post_tasks(struct survey_page *p) {
@@ -100,7 +95,7 @@ static enum lk_code post_tasks(struct survey_page *p) {
     int64_t task = survey_number(survey_form_value(p->form, "task"), 100000);
     LK_TRY(lk_survey_claim(p->server->survey, &p->who, (int)task - 1, p->now, &verdict));
     snprintf(where, sizeof where, "/task/%d", (int)task);
-    return verdict ? page_tasks(p, true) : go(p, where);
+    return verdict ? page_tasks(p, true) : page_go(p, where);
 }
 
 /* Answers of one item: a script's request is told how it went, a form's goes on to the next item. */
@@ -121,13 +116,13 @@ static enum lk_code post_item(struct survey_page *p, bool script) {
     LK_TRY(lk_survey_answer(p->server->survey, &p->who, lease, (int)position - 1, given, n, p->now, &verdict));
     if (verdict || script) return page_refused(p, status[verdict], said[verdict]);
     snprintf(where, sizeof where, "/task/%d?item=%d", p->who.task + 1, (int)position + 1);
-    return go(p, where);
+    return page_go(p, where);
 }
 
 static enum lk_code post_submit(struct survey_page *p) {
     enum lk_survey_verdict verdict;
     LK_TRY(lk_survey_submit(p->server->survey, &p->who, p->now, &verdict));
-    return verdict ? page_refused(p, 409, "incomplete") : go(p, "/done");
+    return verdict ? page_refused(p, 409, "incomplete") : page_go(p, "/done");
 }
 
 /* /picture/POSITION/KIND of the visitor's own task, /example/NUMBER/KIND of the guide; KIND s, t (second source), a, b.
@@ -144,10 +139,10 @@ static enum lk_code picture(struct survey_page *p, bool example, const char *res
     }
     int64_t at = kind ? survey_number(number, 100000) - 1 : -1;
     if (example && at >= 0 && at < (int64_t)p->study->n_tutorial) item = &p->study->tutorial[at];
-    if (!example && p->who.claim && at >= 0 && at < (int64_t)lk_survey_task_length(p->study, p->who.task)) {
-        items = lk_malloc(lk_survey_task_length(p->study, p->who.task) * sizeof *items);
+    if (!example && p->who.claim && at >= 0 && at < (int64_t)lk_survey_task_length(p->study, p->who.place)) {
+        items = lk_malloc(lk_survey_task_length(p->study, p->who.place) * sizeof *items);
         if (!items) return lk_fail(LK_E_NOMEM, "out of memory for a task");
-        enum lk_code rc = lk_survey_task_items(p->study, p->who.worker, p->who.task, items);
+        enum lk_code rc = lk_survey_task_items(p->study, p->who.worker, p->who.place, items);
         if (!rc) item = items[at];
         lk_free(items);
         LK_TRY(rc);
@@ -164,18 +159,19 @@ static enum lk_code picture(struct survey_page *p, bool example, const char *res
 
 static enum lk_code get_task(struct survey_page *p, const char *rest) {
     const char *item = survey_form_value(p->query, "item");
-    if (!p->who.claim || survey_number(rest, 100000) != p->who.task + 1) return go(p, "/tasks");
+    if (!p->who.claim || survey_number(rest, 100000) != p->who.task + 1) return page_go(p, "/tasks");
     return page_item(p, (int)survey_number(item, 100000) - 1);
 }
 
 static enum lk_code get(struct survey_page *p, const char *path) {
     const char *at = stage(p);
     bool inside = !strcmp(at, "/tasks");
-    if (!strcmp(path, "/guide")) return strcmp(at, path) ? go(p, at) : page_guide(p, false);
-    if (!strcmp(path, "/consent")) return strcmp(at, path) ? go(p, at) : page_consent(p, false);
-    if (!strcmp(path, "/done")) return strcmp(at, path) ? go(p, at) : page_done(p);
+    if (!strcmp(path, "/guide")) return strcmp(at, path) ? page_go(p, at) : page_guide(p, false);
+    if (!strcmp(path, "/practice")) return strcmp(at, "/guide") ? page_go(p, at) : page_practice(p, false);
+    if (!strcmp(path, "/consent")) return strcmp(at, path) ? page_go(p, at) : page_consent(p, false);
+    if (!strcmp(path, "/done")) return p->who.n_submitted ? page_done(p) : page_go(p, at);
     if (!strncmp(path, "/example/", 9)) return picture(p, true, path + 9);
-    if (!inside && (!strncmp(path, "/task", 5))) return go(p, at);
+    if (!inside && (!strncmp(path, "/task", 5))) return page_go(p, at);
     if (!strcmp(path, "/tasks")) return page_tasks(p, false);
     if (!strncmp(path, "/task/", 6)) return get_task(p, path + 6);
     if (inside && !strncmp(path, "/picture/", 9)) return picture(p, false, path + 9);
@@ -186,13 +182,14 @@ static enum lk_code post(struct survey_page *p, const char *path, bool script) {
     const char *at = stage(p);
     bool inside = !strcmp(at, "/tasks");
     if (!lk_survey_same(survey_form_value(p->form, "form"), p->form_token)) return page_refused(p, 403, "forbidden");
-    if (!strcmp(path, "/guide")) return strcmp(at, path) ? go(p, at) : post_guide(p);
-    if (!strcmp(path, "/consent")) return strcmp(at, path) ? go(p, at) : post_consent(p);
+    if (!strcmp(path, "/guide")) return strcmp(at, path) ? page_go(p, at) : post_guide(p);
+    if (!strcmp(path, "/practice")) return strcmp(at, "/guide") ? page_go(p, at) : page_practice(p, true);
+    if (!strcmp(path, "/consent")) return strcmp(at, path) ? page_go(p, at) : post_consent(p);
     bool to_task = !strncmp(path, "/task/", 6);
     if (to_task && survey_number(path + 6, 100000) == p->who.task + 1) return post_item(p, script);
     if (inside && (to_task || !strcmp(path, "/submit")) && !p->who.claim) return page_refused(p, 409, "expired");
     if (to_task && script) return page_refused(p, 409, "read_only"); /* of a task that is not this visitor's now */
-    if (!inside) return go(p, at);
+    if (!inside) return page_go(p, at);
     if (!strcmp(path, "/tasks")) return post_tasks(p);
     if (!strcmp(path, "/submit")) return post_submit(p);
     if (!strcmp(path, "/problem")) {
@@ -241,7 +238,7 @@ static enum lk_code route(struct survey_page *p, struct survey_request *r, char 
     enum lk_code rc = survey_cookie(r->cookie, survey_cookie_name(p->server), p->token)
                           ? lk_survey_visitor(p->server->survey, p->token, p->now, &p->who)
                           : LK_E_NOT_FOUND;
-    if (rc == LK_E_NOT_FOUND) return reads ? go(p, "/") : page_refused(p, 403, "forbidden");
+    if (rc == LK_E_NOT_FOUND) return reads ? page_go(p, "/") : page_refused(p, 403, "forbidden");
     LK_TRY(rc);
     lk_survey_form_token(p->server->survey, p->token, p->form_token);
     return reads ? get(p, path) : post(p, path, starts_with(r->accept, "application/json"));

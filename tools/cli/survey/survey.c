@@ -84,6 +84,16 @@ static enum lk_code check_ethics(const struct lk_survey_study *study, const char
     return LK_OK;
 }
 
+/* The protocol has 3 to 5 practice items before anything counts. */
+static enum lk_code check_practice(const struct lk_survey_study *study, const char *path) {
+    if (study->protocol != LK_PROTOCOL_001 || (study->n_tutorial >= 3 && study->n_tutorial <= 5)) return LK_OK;
+    return lk_fail(
+        LK_E_INPUT,
+        "%s: field \"tutorial\": expected 3 to 5 practice items, as protocol 001 demands, got %zu; `likeness "
+        "survey new` makes them; --preview serves the pages without letting anybody in",
+        path, study->n_tutorial);
+}
+
 static enum lk_code block(struct lk_survey *survey, const char *path) {
     char *text;
     size_t n, n_listed;
@@ -106,6 +116,7 @@ static enum lk_code serve(struct opened *o, const struct cli_arguments *a) {
     struct survey_listener *listener;
     const char *address = a->survey.bind ? a->survey.bind : "127.0.0.1";
     if (!a->survey.preview) LK_TRY(check_ethics(o->study, a->more[0]));
+    if (!a->survey.preview) LK_TRY(check_practice(o->study, a->more[0]));
     if (a->survey.block) LK_TRY(block(o->survey, a->survey.block));
     LK_TRY(clock_begin(&clock, o->survey));
     if (a->survey.pilot) LK_TRY(lk_survey_pilot(o->survey, (int)a->survey.pilot, steady_clock(&clock)));
@@ -155,6 +166,10 @@ static enum lk_code add_about(const struct lk_survey_study *study, struct lk_tex
                 study->name, lk_protocol_name(study->protocol), study->instrument, study->experiment,
                 (unsigned long long)study->seed, study->n_tasks, study->places);
     lk_text_json(out, study->retain_until);
+    if (*study->attribution) {
+        lk_text_add(out, ",\"attribution\":");
+        lk_text_json(out, study->attribution);
+    }
     lk_text_add(out, ",\"program_version\":\"" LIKENESS_VERSION "\"}\n");
     return out->rc;
 }
@@ -189,78 +204,6 @@ static enum lk_code export_all(struct opened *o, const struct cli_arguments *a) 
     return survey_folder_end(&folder, write_export(o, a, &folder));
 }
 
-/* The line of the list, from 1, that has the code of line `number` before it; 0 when it is the first. */
-static size_t earlier_line(char *const *codes, size_t number) {
-    for (size_t i = 0; i + 1 < number; i++)
-        if (codes[i] && !strcmp(codes[i], codes[number - 1])) return i + 1;
-    return 0;
-}
-
-/* One line, "ID,CODE" or the code alone, whose commas and ends are cut. *valid: it is to be paid. */
-static enum lk_code verify_line(struct opened *o, char *const *codes, const char *id, size_t number, bool *valid) {
-    static const char *const words[] = {
-        " valid", " NOT VALID: no submission has this code", " NOT VALID: shared, it is another participant's",
-        " NOT VALID: nobody of this id took part", " NOT VALID: this participant has not submitted"};
-    const char *code = codes[number - 1];
-    enum lk_survey_code_verdict verdict = LK_SURVEY_CODE_UNKNOWN;
-    size_t earlier = o->study->code ? 0 : earlier_line(codes, number); /* a fixed code is everybody's */
-    if (id)
-        LK_TRY(lk_survey_code_check(o->survey, id, code, &verdict));
-    else
-        LK_TRY(lk_survey_code_valid(o->survey, code, valid));
-    if (!id && *valid) verdict = LK_SURVEY_CODE_VALID;
-    if (id) lk_log_text(stdout, id, false);
-    if (id) putchar(',');
-    lk_log_text(stdout, code, false);
-    *valid = verdict == LK_SURVEY_CODE_VALID && !earlier;
-    fputs(verdict == LK_SURVEY_CODE_VALID && earlier ? " NOT VALID: used again" : words[verdict], stdout);
-    if (earlier) printf(", as in line %zu", earlier);
-    putchar('\n');
-    return LK_OK;
-}
-
-/* A code a line, with or without the participant's id and a comma before it: text is cut into codes [lines]. */
-static enum lk_code verify_lines(struct opened *o, const char *path, char *text, char **codes) {
-    size_t number = 0, first_wrong = 0;
-    int n_wrong = 0, n_all = 0;
-    for (char *line = text, *next; *line; line = next) {
-        next = line + strcspn(line, "\n");
-        if (*next) *next++ = 0;
-        line[strcspn(line, "\r")] = 0;
-        number++;
-        codes[number - 1] = NULL;
-        if (!*line) continue;
-        char *comma = strrchr(line, ',');
-        bool valid;
-        codes[number - 1] = comma ? comma + 1 : line;
-        if (comma) *comma = 0;
-        LK_TRY(verify_line(o, codes, comma ? line : NULL, number, &valid));
-        n_all++;
-        n_wrong += !valid;
-        if (!valid && !first_wrong) first_wrong = number;
-    }
-    if (!n_all) return lk_fail(LK_E_INPUT, "%s: expected a code in each line, got none", path);
-    if (!n_wrong) return LK_OK;
-    return lk_fail(n_wrong < n_all ? LK_E_PARTIAL : LK_E_INPUT, "%s: %d of %d codes are not valid, line %zu the first",
-                   path, n_wrong, n_all, first_wrong);
-}
-
-static enum lk_code verify_codes(struct opened *o, const struct cli_arguments *a) {
-    char *text;
-    size_t n, n_lines = 1;
-    LK_TRY(lk_read_file(a->survey.verify, 1 << 24, &text, &n));
-    enum lk_code rc = memchr(text, 0, n)
-                          ? lk_fail(LK_E_INPUT, "%s: byte %zu: expected text, got NUL", a->survey.verify, strlen(text))
-                          : LK_OK;
-    for (size_t i = 0; i < n; i++) n_lines += text[i] == '\n';
-    char **codes = lk_malloc(n_lines * sizeof *codes);
-    if (!rc && !codes) rc = lk_fail(LK_E_NOMEM, "out of memory for codes");
-    if (!rc) rc = verify_lines(o, a->survey.verify, text, codes);
-    lk_free(codes);
-    lk_free(text);
-    return rc;
-}
-
 /* The link of each id in a file of one a line, for a platform that sends everybody a link of their own. */
 static enum lk_code print_links(struct opened *o, const char *path) {
     char *text;
@@ -286,7 +229,8 @@ static enum lk_code print_links(struct opened *o, const char *path) {
     return rc;
 }
 
-/* 50 gold items for experiment 1 and 30 for experiment 2; --pairs names outputs that were picked by hand as perfect. */
+/* 50 gold items for experiment 1, 30 for experiment 2, 5 for experiment 3; --pairs names outputs that were picked by
+ * hand as perfect. */
 enum lk_code survey_gold(const struct cli_arguments *a) {
     struct cli_pairs pairs = {0};
     struct lk_survey_picked *picked = NULL;
@@ -303,8 +247,8 @@ enum lk_code survey_gold(const struct cli_arguments *a) {
                                   .seed = (uint64_t)a->report.study_seed,
                                   .picked = picked,
                                   .n_picked = pairs.n};
-    for (gold.experiment = 1; !rc && gold.experiment <= 2; gold.experiment++) {
-        gold.n = gold.experiment == 1 ? 50 : 30;
+    for (gold.experiment = 1; !rc && gold.experiment <= 3; gold.experiment++) {
+        gold.n = (const int[]){50, 30, 5}[gold.experiment - 1];
         rc = lk_survey_gold(&gold);
     }
     lk_free(picked);
@@ -340,7 +284,7 @@ enum lk_code cli_survey(const struct cli_arguments *a) {
                       : forget ? lk_survey_forget(o.survey, a->more[1])
                       : pilot  ? lk_survey_pilot(o.survey, a->survey.pilot ? (int)a->survey.pilot : 30,
                                                  milliseconds_of(CLOCK_REALTIME))
-                               : verify_codes(&o, a);
+                               : survey_codes(a, o.study, o.survey);
     close_all(&o);
     return rc;
 }

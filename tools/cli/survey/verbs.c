@@ -70,26 +70,56 @@ const struct cli_verb cli_serve_verbs[] = {
 const struct cli_verb cli_survey_verbs[] = {
     {.name = "new",
      .summary = "write the survey about a run's pictures",
-     .options = "from! output! sample",
+     .options = "from! output! sample protocol tasks raters shared pilot pay minutes",
      .text = "Raters see the pairs with and without the prompt that keeps the person, or, where there are none, the "
-             "edits, three raters each. gold_exp1.json or gold_exp2.json of `survey gold`, where it is in the survey's "
-             "folder already, becomes two attention checks a task.",
+             "edits, or pictures of two people. A task has as many as the protocol prints: 50 pairs (003), 50, 30 or "
+             "40 (001), 40 or 25 with attention checks (000, 004). Three people do each; of 001 20 % of the items are "
+             "for three, the others for one. Three or four practice items are made of the sources. gold_exp1.json, "
+             "gold_exp2.json or gold_exp3.json of `survey gold`, where it is in the survey's folder already, becomes "
+             "attention checks, four a task of protocols 000 and 004, else two.",
      .examples = (const char *const[]){"Attention checks, the survey, and its pages",
                                        "likeness survey gold sources -o survey && likeness survey new --from out -o "
                                        "survey/survey.json && likeness serve survey survey/survey.json",
                                        NULL},
-     .says = (const char *const[]){"from", "RUN", "a folder that `study run` filled", "output", "SURVEY.json",
-                                   "the survey's file", "sample", "SHARE|N|FILE",
+     .says = (const char *const[]){"from",
+                                   "RUN",
+                                   "a folder that `study run` filled",
+                                   "output",
+                                   "SURVEY.json",
+                                   "the survey's file",
+                                   "sample",
+                                   "SHARE|N|FILE",
                                    "what raters see [all]: so many, the same ones each time, or what `likeness "
                                    "sample --from RUN` drew into the file: pairs if each of it has one",
+                                   "protocol",
+                                   NULL,
+                                   "questions, rules and pay [default: the study's \"human\"; of edits 001 for 003]",
+                                   "tasks",
+                                   NULL,
+                                   "how many tasks [default: as many as the protocol needs]",
+                                   "raters",
+                                   NULL,
+                                   "how many people rate an item, or with --shared a shared one [default: 3]",
+                                   "shared",
+                                   NULL,
+                                   "so much of the items is for several people, the rest for one [001: 20]",
+                                   "pilot",
+                                   "N",
+                                   "a pilot: two tasks, both for each of N people",
+                                   "pay",
+                                   NULL,
+                                   "for a task, as consent says it [default: the protocol's]",
+                                   "minutes",
+                                   NULL,
+                                   "how long a task takes, as consent says it [default: the protocol's]",
                                    NULL},
      .run = survey_new},
     {.name = "gold",
      .summary = "build items whose answers are known",
      .operands = "SOURCES",
      .options = "output! pairs study-seed",
-     .text = "Out of the portraits in SOURCES, named by their source: gold_exp1.json and gold_exp2.json, which a "
-             "survey in DIR names as its \"gold\".",
+     .text = "Out of the portraits in SOURCES, named by their source: gold_exp1.json (50), gold_exp2.json (30) and "
+             "gold_exp3.json (5), which a survey in DIR names as its \"gold\".",
      .says = (const char *const[]){"output", "DIR", "the folder of the items", "pairs", NULL,
                                    "perfect edits: lines with item_id, source and edited, beside this file", NULL},
      .run = survey_gold},
@@ -110,7 +140,9 @@ const struct cli_verb cli_survey_verbs[] = {
      .summary = "tell which completion codes are unknown, another participant's or used again",
      .operands = "SURVEY.json",
      .options = "verify! store",
-     .text = "A platform's own list of submissions is read by `survey pay`.",
+     .text = "FILE is the platform's own table of submissions, or a list of codes, each alone or as ID,CODE. Whom to "
+             "pay is "
+             "told by `survey pay`.",
      .says = (const char *const[]){"verify", NULL, "the codes, one a line, alone or as ID,CODE", NULL},
      .run = cli_survey},
     {.name = "pay",

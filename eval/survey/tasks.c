@@ -1,0 +1,183 @@
+/* What lies in which task: items, some of them for several raters, gold items, which are used equally often, and
+ * instructed checks; and in what order and on which sides a participant sees them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine/base/alloc.h"
+#include "eval/study/factors.h"
+#include "eval/study/packing.h"
+#include "eval/study/random.h"
+#include "eval/survey/study.h"
+
+enum { MAX_A_TASK = 1000 };
+
+static enum lk_code make_checks(struct lk_survey_study *s) {
+    static const char *const ids[] = {"check_1", "check_2", "check_3", "check_4", "check_5"};
+    size_t n = (size_t)s->n_checks_per_task;
+    if (n > 5) return lk_fail(LK_E_INPUT, "checks_per_task: expected at most 5, got %zu", n);
+    s->checks = lk_calloc(n + 1, sizeof *s->checks);
+    if (!s->checks) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    for (size_t i = 0; i < n; i++) {
+        s->checks[i] = (struct lk_survey_item){
+            .kind = LK_SURVEY_CHECK, .id = ids[i], .prompt = "", .race = -1, .gender = -1, .age = -1, .model = -1};
+        s->checks[i].prompt_number = -1;
+        s->checks[i].choice[0] = "32415"[i];
+    }
+    s->n_checks = n;
+    return LK_OK;
+}
+
+static int by_id(const void *a, const void *b) {
+    return strcmp(((const struct lk_survey_item *)a)->id, ((const struct lk_survey_item *)b)->id);
+}
+
+static enum lk_code check_unique(const struct lk_survey_study *s, const char *path) {
+    size_t n = s->n_items + s->n_gold;
+    struct lk_survey_item *all = lk_malloc((n + 1) * sizeof *all);
+    if (!all) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    memcpy(all, s->items, s->n_items * sizeof *all);
+    memcpy(all + s->n_items, s->gold, s->n_gold * sizeof *all);
+    qsort(all, n, sizeof *all, by_id);
+    enum lk_code rc = LK_OK;
+    for (size_t i = 1; i < n && !rc; i++)
+        if (!strcmp(all[i - 1].id, all[i].id)) rc = lk_fail(LK_E_INPUT, "%s: two items \"%s\"", path, all[i].id);
+    lk_free(all);
+    return rc;
+}
+
+/* The first and the one behind the last item of a task in `packed`; the remainder goes to the first tasks. */
+static void task_range(const struct lk_survey_study *s, int task, size_t *first, size_t *end) {
+    size_t n = (size_t)s->n_tasks, t = (size_t)task, each = s->n_packed / n, more = s->n_packed % n;
+    *first = t * each + (t < more ? t : more);
+    *end = *first + each + (t < more);
+}
+
+/* Item `one` into as many tasks as are to share it, those that share the fewest so far: n_in [n_tasks] counts, order
+ * [n_tasks] breaks ties. */
+static void share(struct lk_survey_study *s, int32_t one, const int32_t *order, size_t *n_in) {
+    for (int copy = 0; copy < s->shared_raters; copy++) {
+        int best = -1;
+        for (int i = 0; i < s->n_tasks; i++) {
+            size_t first, end, t = (size_t)order[i];
+            task_range(s, order[i], &first, &end);
+            bool has = n_in[t] && s->packed[first + n_in[t] - 1] == one, full = first + n_in[t] == end;
+            if (!has && !full && (best < 0 || n_in[t] < n_in[best])) best = order[i];
+        }
+        size_t first, end;
+        task_range(s, best, &first, &end);
+        s->packed[first + n_in[best]++] = one;
+    }
+}
+
+/* The first n_shared of `drawn`, each into several tasks, then the others, in the order of `items`. */
+static void fill(struct lk_survey_study *s, const int32_t *items, const bool *is_shared, int32_t *order, size_t *n_in) {
+    struct lk_stream stream;
+    lk_stream_named(&stream, s->seed, "shared|tasks");
+    for (int t = 0; t < s->n_tasks; t++) order[t] = t;
+    for (size_t i = 0; i < s->n_items; i++) {
+        if (!is_shared[items[i]]) continue;
+        lk_stream_shuffle(&stream, order, (size_t)s->n_tasks);
+        share(s, items[i], order, n_in);
+    }
+    int task = 0;
+    for (size_t i = 0; i < s->n_items; i++) {
+        size_t first, end;
+        if (is_shared[items[i]]) continue;
+        for (task_range(s, task, &first, &end); first + n_in[task] == end; task_range(s, task, &first, &end)) task++;
+        s->packed[first + n_in[task]++] = items[i];
+    }
+}
+
+/* Which items several raters see: drawn, so that they stand for all. */
+static enum lk_code pack_shared(struct lk_survey_study *s, size_t n_shared) {
+    struct lk_stream stream;
+    int32_t *work = lk_malloc((2 * s->n_items + (size_t)s->n_tasks) * sizeof *work);
+    bool *is_shared = lk_calloc(s->n_items, sizeof *is_shared);
+    size_t *n_in = lk_calloc((size_t)s->n_tasks, sizeof *n_in);
+    enum lk_code rc = work && is_shared && n_in ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    if (!rc) {
+        int32_t *items = work, *drawn = work + s->n_items;
+        lk_pack_tasks(s->n_items, s->blocked, s->seed, items);
+        for (size_t i = 0; i < s->n_items; i++) drawn[i] = (int32_t)i;
+        lk_stream_named(&stream, s->seed, "shared|items");
+        lk_stream_shuffle(&stream, drawn, s->n_items);
+        for (size_t i = 0; i < n_shared; i++) is_shared[drawn[i]] = true;
+        fill(s, items, is_shared, drawn + s->n_items, n_in);
+    }
+    lk_free(work);
+    lk_free(is_shared);
+    lk_free(n_in);
+    return rc;
+}
+
+enum lk_code lk_survey_pack(struct lk_survey_study *s, const char *path) {
+    const size_t n_tasks = (size_t)s->n_tasks, n_shared = (s->n_items * (size_t)s->shared_percent + 50) / 100;
+    s->n_packed = s->n_items + n_shared * (size_t)(s->shared_raters - 1);
+    if (s->n_packed < n_tasks || s->n_packed / n_tasks > MAX_A_TASK)
+        return lk_fail(LK_E_INPUT, "%s: field \"items\": expected 1 to 1,000 for each of %zu tasks, got %zu", path,
+                       n_tasks, s->n_packed);
+    if (n_shared && s->tasks_per_worker > 1)
+        return lk_fail(LK_E_INPUT,
+                       "%s: field \"tasks_per_worker\": expected 1 with shared_percent, got %d: somebody "
+                       "would see an item twice",
+                       path, s->tasks_per_worker);
+    if (n_shared && s->n_tasks < s->shared_raters)
+        return lk_fail(LK_E_INPUT, "%s: field \"tasks\": expected at least %d, for nobody sees an item twice, got %d",
+                       path, s->shared_raters, s->n_tasks);
+    if (s->n_gold < (size_t)s->n_gold_per_task)
+        return lk_fail(LK_E_INPUT, "%s: gold_per_task is %d, but only %zu gold items are given", path,
+                       s->n_gold_per_task, s->n_gold);
+    LK_TRY(make_checks(s));
+    LK_TRY(check_unique(s, path));
+    s->packed = lk_malloc(s->n_packed * sizeof *s->packed);
+    if (!s->packed) return lk_fail(LK_E_NOMEM, "out of memory for a survey");
+    if (n_shared) return pack_shared(s, n_shared);
+    lk_pack_tasks(s->n_items, s->blocked, s->seed, s->packed);
+    return LK_OK;
+}
+
+size_t lk_survey_task_length(const struct lk_survey_study *s, int place) {
+    size_t first, end;
+    task_range(s, place % s->n_tasks, &first, &end);
+    return end - first + (size_t)s->n_gold_per_task + (size_t)s->n_checks_per_task;
+}
+
+/* The gold items of a place, [n_gold_per_task] of `gold`: dealt round, place after place, so that each is used as often
+ * as any other, or one time more; or drawn for each task, which the first versions did. */
+static void deal_gold(const struct lk_survey_study *s, int place, int32_t *gold) {
+    struct lk_stream stream;
+    const size_t n_each = (size_t)s->n_gold_per_task;
+    if (!s->gold_drawn)
+        for (size_t k = 0; k < n_each; k++) gold[k] = (int32_t)(((size_t)place * n_each + k) % s->n_gold);
+    if (!s->gold_drawn) return;
+    for (size_t i = 0; i < s->n_gold; i++) gold[i] = (int32_t)i;
+    lk_stream_numbered(&stream, s->seed, "gold|", (uint64_t)(place % s->n_tasks));
+    lk_stream_shuffle(&stream, gold, s->n_gold);
+}
+
+enum lk_code lk_survey_task_items(const struct lk_survey_study *s, const char *worker, int place,
+                                  const struct lk_survey_item **out) {
+    size_t first, end, n = lk_survey_task_length(s, place), n_gold = (size_t)s->n_gold_per_task;
+    char name[32];
+    task_range(s, place % s->n_tasks, &first, &end);
+    snprintf(name, sizeof name, "%d", place % s->n_tasks + 1);
+    int32_t *order = lk_malloc((n + s->n_gold) * sizeof *order), *gold = order + n;
+    if (!order) return lk_fail(LK_E_NOMEM, "out of memory for a task");
+    deal_gold(s, place, gold);
+    enum lk_code rc = lk_task_order(s->seed, worker, name, end - first, n - (end - first), order);
+    for (size_t i = 0; i < n && !rc; i++) {
+        size_t special = order[i] < 0 ? (size_t)(-1 - order[i]) : 0;
+        out[i] = order[i] >= 0      ? &s->items[s->packed[first + (size_t)order[i]]]
+                 : special < n_gold ? &s->gold[gold[special]]
+                                    : &s->checks[special - n_gold];
+    }
+    lk_free(order);
+    return rc;
+}
+
+enum lk_code lk_survey_left_arm(const struct lk_survey_study *s, const char *worker, const struct lk_survey_item *item,
+                                int *out) {
+    *out = LK_ARM_EDITED;
+    return s->fixed_sides || s->experiment != 2 ? LK_OK : lk_left_arm(s->seed, worker, item->id, out);
+}

@@ -64,7 +64,7 @@ static enum lk_code make_question(const struct lk_rewriter *r, struct asked *a, 
     const int try = a->job->n_tries;
     if (a->job->n_images > LK_VLM_MAX_IMAGES)
         return lk_fail(LK_E_USAGE, "images: expected at most %d, got %d", LK_VLM_MAX_IMAGES, a->job->n_images);
-    *out = (struct lk_chat_question){.request.generation = r->generation};
+    *out = (struct lk_chat_question){.plain = true, .request.generation = r->generation};
     if (!(a->user = fill(t->user, a->job->prompt, t->system_pictures != NULL)))
         return lk_fail(LK_E_NOMEM, "rewrite: out of memory");
     a->text.text = a->user;

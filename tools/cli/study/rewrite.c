@@ -8,6 +8,7 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/names.h"
+#include "eval/intake/report.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/rewrite.h"
 #include "tools/cli/study/runner.h"
@@ -179,11 +180,37 @@ static enum lk_code run(struct state *s, struct batch *b) {
                    s->n_failed, s->n_written);
 }
 
+/* Whom the texts name, before any picture: the report as it is without outputs. The study is read again, with the new
+ * texts. */
+static enum lk_code write_report(const struct cli_arguments *a) {
+    const struct lk_audit_settings settings = {LK_THRESHOLDS_DEFAULT, 0.05, false};
+    struct lk_audit *audit = NULL;
+    struct lk_study *study;
+    struct lk_report_options options;
+    LK_TRY(lk_study_open(&study, a->more[0]));
+    enum lk_code rc = lk_audit_open(&audit, NULL);
+    if (!rc) rc = lk_audit_add_study(audit, study);
+    if (!rc) rc = lk_audit_complete(audit, &settings);
+    lk_report_options_init(&options);
+    options.title = lk_study_name(study);
+    options.run = "";
+    options.alpha = settings.alpha;
+    options.study_seed = lk_study_seed(study);
+    if (!rc) rc = lk_any_report_write(audit, study, &options, a->output);
+    lk_audit_close(audit);
+    lk_study_close(study);
+    return rc;
+}
+
 enum lk_code study_rewrite(const struct cli_arguments *a, struct lk_study *study) {
     struct state s = {.arguments = a, .study = study, .job = lk_malloc(sizeof *s.job)};
     struct batch *b = lk_calloc(1, sizeof *b);
     cli_signals_install();
+    struct lk_error failed = {0};
     enum lk_code rc = s.job && b ? run(&s, b) : lk_fail(LK_E_NOMEM, "rewrite: out of memory");
+    if (rc) lk_error_get(&failed, rc);
+    if (a->output && (!rc || s.n_failed)) rc = write_report(a);
+    if (!rc && failed.code) rc = lk_error_set(&failed);
     lk_free(s.job);
     lk_free(s.list);
     lk_free(b);

@@ -284,6 +284,19 @@ static void the_group_that_is_named_is_found(void **state) {
     free(words), free(differences), free(rewrites);
 }
 
+/* Of four sources a group resampling says nothing. */
+static void few_sources_have_no_interval(void **state) {
+    (void)state;
+    char *words, *differences, *rewrites;
+    snprintf(folder, sizeof folder, "%s", test_fresh("rewritten"));
+    planted = true;
+    report(8, N_PROMPTS, &words, &differences, &rewrites);
+    expect_line(words, "polished,race,any,White,4,20,0,0,,,0,0,0,0,");
+    expect_line(words, "polished,race,any,Black,3,15,15,1,,,0,0,15,0,");
+    assert_null(strstr(differences, "White - Black"));
+    free(words), free(differences), free(rewrites);
+}
+
 static enum lk_code take_interval(void *context, const struct lk_audit_row *row) {
     double *out = context;
     const char *category = lk_audit_text(row, "Category");
@@ -343,6 +356,7 @@ int main(void) {
         cmocka_unit_test(a_failure_is_a_problem_or_stays_as_it_was),
         cmocka_unit_test(entries_are_read_strictly),
         cmocka_unit_test(the_group_that_is_named_is_found),
+        cmocka_unit_test(few_sources_have_no_interval),
         cmocka_unit_test(a_rewriter_that_knows_no_group_is_found_clean),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

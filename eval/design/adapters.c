@@ -172,6 +172,7 @@ enum lk_code lk_study_treatment(const struct lk_study *s, int model, struct lk_t
                     m->rewriter.style ? m->rewriter.style : "?", m->rewriter.temperature > 0 ? ", drawn" : "");
     if (m->mask) lk_text_add(out, ", mask %s", name_of(m->mask));
     if (r->mask_feather) lk_text_add(out, ", feather %d", r->mask_feather);
+    if (r->strength > 0) lk_text_add(out, ", strength %g", r->strength);
     for (int i = 0; i < m->n_adapters; i++)
         lk_text_add(out, ", adapter %s (SHA-256 %.10s) at %g", name_of(m->adapters[i].file), m->adapters[i].sha256,
                     m->adapters[i].scale);

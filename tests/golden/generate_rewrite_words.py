@@ -165,6 +165,8 @@ TEXTS = [
     "the 25-year-old's face",
     "a 39-year-old, a 40-year-old, a 59-year-old and a 60-year-old",
     "59 years old",
+    "a 40-year-old",
+    "a 60-year-old",
     "60 years old; 1 year old",
     "1000 years old castle",
     "white background, person in front",

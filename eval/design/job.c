@@ -24,10 +24,8 @@ enum lk_code lk_study_write_parameters(const struct lk_job *job, unsigned famili
         if (!strcmp(p->group, "Concepts") && !job->request.n_concepts) continue;
         bool text = p->kind == LK_PARAMETER_TEXT || p->kind == LK_PARAMETER_FILE || p->kind == LK_PARAMETER_CHOICE;
         if (!(p->families & families) || !decides(p, job, prompt)) continue;
-        bool absent = text || ((p->kind == LK_PARAMETER_INT || p->kind == LK_PARAMETER_NUMBER) && p->min > 0); /* the
-                                                                                                                  model's
-                                                                                                                  choice
-                                                                                                                */
+        const bool number = p->kind == LK_PARAMETER_INT || p->kind == LK_PARAMETER_NUMBER;
+        const bool absent = text || (number && p->min > 0); /* sizes and the like are the model's choice then */
         if (absent && lk_parameter_equal(p, job, &nothing)) continue;
         ok = lk_parameter_write(p, job, object);
     }

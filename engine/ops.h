@@ -259,13 +259,14 @@ struct lk_distance {
     const struct lk_tensor *b; /* [n, C] */
 };
 
-/* Where keep is not 0: x = r(r(sigma * noise) + r((1 - sigma) * source)), the source at the noise level sigma;
- * elsewhere x stays. With bf16 sigma and then 1 - sigma are rounded as well. In place. */
+/* Where keep is 1: x = p = r(r(sigma * noise) + r((1 - sigma) * source)), the source at the noise level sigma; where it
+ * is 0, x stays; between, x = r(r(keep * p) + r(r(1 - keep) * x)). With bf16 sigma and then 1 - sigma are rounded as
+ * well. In place. */
 struct lk_blend {
     const struct lk_tensor *x;      /* [n, C] */
     const struct lk_tensor *source; /* [n, C] */
     const struct lk_tensor *noise;  /* [n, C] */
-    const struct lk_tensor *keep;   /* [n, C], 0 or 1 */
+    const struct lk_tensor *keep;   /* [n, C], 0 to 1 */
     float sigma;
 };
 

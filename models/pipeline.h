@@ -46,6 +46,9 @@ struct lk_request {
      * have; NULL: any. */
     const char *mask, *mask_sha256;
     int mask_feather;
+    const char *mask_cell; /* "sample": latents are kept by one pixel or the mean of four, as diffusers has it; NULL,
+                              "any": where no pixel of theirs is edited */
+    double strength; /* with a mask: the share of the steps that is taken, from the source's noised latents; 0: all */
     /* Stable Diffusion: `scheduler` is another sampler than the model's ("ddim", models/sd/sampler.h); DDIM's noise;
      * layers of the text encoders that are left out at the end. */
     double eta;

@@ -167,6 +167,7 @@ static bool fill(cJSON *root, const struct lk_recipe_run *run) {
            add_string(root, "family", lk_pipeline_family(run->pipeline)) && add_string(root, "model", run->model) &&
            add_string(root, "weights_identity", run->weights_identity) &&
            (!configs || cJSON_AddRawToObject(root, "configs", configs)) && add_parameters(root, run) &&
+           (!run->rewrite || cJSON_AddItemToObject(root, "rewrite", cJSON_Parse(run->rewrite))) &&
            add_loras(root, lk_pipeline_loras(run->pipeline)) && add_mask(root, run) && add_cache(root, run->result) &&
            (!merged || cJSON_AddRawToObject(root, "merged", merged)) &&
            (!run->result->n_cut_ids || add_int(root, "n_cut_ids", run->result->n_cut_ids)) && add_encoder(root, run) &&

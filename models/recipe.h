@@ -13,6 +13,7 @@ struct lk_recipe_run {
     const struct lk_pipeline *pipeline;
     const struct lk_job *job; /* complete */
     const struct lk_result *result;
+    const char *rewrite; /* how the prompt was made of another one (models/rewrite/rewrite.h); NULL: it was given */
     char image_names[LK_MAX_REFERENCES][256];
     char image_sha256[LK_MAX_REFERENCES][65];
 };
@@ -58,6 +59,7 @@ struct lk_recipe {
         char *file, *sha256; /* NULL: no mask */
         double edited;
     } mask;
+    char *rewrite; /* JSON; NULL: the prompt was given */
     double sigmas[LK_MAX_STEPS + 1];
     int n_sigmas;
 };

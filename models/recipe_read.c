@@ -34,6 +34,7 @@ static enum lk_code read_fields(struct lk_recipe *r, const char *name) {
     lk_config_ignore(c, "configs"); /* read below, as these are */
     lk_config_ignore(c, "images");
     lk_config_ignore(c, "loras");
+    lk_config_ignore(c, "rewrite");
     lk_config_ignore(c, "masked");
     lk_config_ignore(c, "cache");
     lk_config_ignore(c, "merged"); /* as the weights' identity has it */
@@ -98,6 +99,8 @@ static enum lk_code read_arrays(struct lk_recipe *r, const char *name) {
     bool ok = cJSON_IsArray(images) && cJSON_IsArray(sigmas) && (!mask || read_mask(r, mask));
     const cJSON *configs = cJSON_GetObjectItemCaseSensitive(root, "configs");
     if (configs) ok = ok && (r->configs = cJSON_PrintUnformatted(configs));
+    const cJSON *rewrite = cJSON_GetObjectItemCaseSensitive(root, "rewrite");
+    if (rewrite) ok = ok && (r->rewrite = cJSON_PrintUnformatted(rewrite));
     if (ok) {
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "loras")) ok = ok && read_lora(r, item);
         cJSON_ArrayForEach(item, computed) if (r->n_cached < 2) r->n_computed[r->n_cached++] = cJSON_GetArraySize(item);
@@ -225,7 +228,7 @@ enum lk_code lk_recipe_compare(const struct lk_recipe *recipe, const char *recip
 void lk_recipe_free(struct lk_recipe *r) {
     char *strings[] = {r->text,      r->model,        r->family,       r->weights_identity, r->isa,
                        r->version,   r->noise_sha256, r->quantization, r->text_encoder_isa, r->configs,
-                       r->mask.file, r->mask.sha256};
+                       r->mask.file, r->mask.sha256,  r->rewrite};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) lk_free(strings[i]);
     for (int i = 0; i < r->n_loras; i++) {
         lk_free(r->loras[i].file);

@@ -51,3 +51,6 @@ size_t lk_utf8_valid_prefix(const char *text, size_t length);
 
 /* True when all of it is UTF-8 and no byte is NUL. */
 bool lk_utf8_valid(const char *text, size_t length);
+
+/* White space of Unicode off both ends, as Python's str.strip. *n gets the bytes left. */
+const char *lk_utf8_strip(const char *text, size_t length, size_t *n);

@@ -167,8 +167,12 @@ enum lk_code lk_study_treatment(const struct lk_study *s, int model, struct lk_t
     if (r->flow_shift) lk_text_add(out, ", flow shift %s", r->flow_shift);
     if (r->scheduler && !r->preset) lk_text_add(out, ", %s", *r->scheduler == '{' ? "another scheduler" : r->scheduler);
     if (r->accel) lk_text_add(out, ", accel %s", r->accel);
+    if (m->rewriter.prompts)
+        lk_text_add(out, ", prompts rewritten by %s in style %s%s", m->rewriter.name,
+                    m->rewriter.style ? m->rewriter.style : "?", m->rewriter.temperature > 0 ? ", drawn" : "");
     if (m->mask) lk_text_add(out, ", mask %s", name_of(m->mask));
     if (r->mask_feather) lk_text_add(out, ", feather %d", r->mask_feather);
+    if (r->strength > 0) lk_text_add(out, ", strength %g", r->strength);
     for (int i = 0; i < m->n_adapters; i++)
         lk_text_add(out, ", adapter %s (SHA-256 %.10s) at %g", name_of(m->adapters[i].file), m->adapters[i].sha256,
                     m->adapters[i].scale);

@@ -118,6 +118,7 @@ static enum lk_code check_models(struct checked *c) {
             NOTE(c, "models.%s.lora: %s\n", key, problem);
             continue;
         }
+        if (model->rewriter.problem) NOTE(c, "models.%s.rewrite: %s\n", key, model->rewriter.problem);
         enum lk_code rc = lk_study_open_configs(model, &pipeline);
         if (rc == LK_E_NOMEM) return rc;
         if (rc) {
@@ -152,6 +153,37 @@ static enum lk_code check_t2i(struct checked *c) {
     return rc;
 }
 
+/* Prompts that are still to be rewritten, and that could not be. */
+static enum lk_code check_rewrites(struct checked *c) {
+    const struct lk_study *s = c->study;
+    struct lk_study_job *job = lk_malloc(sizeof *job);
+    enum lk_code rc = job ? LK_OK : lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
+    for (int m = 0; m < s->n_models && !rc; m++) {
+        size_t n = 0, n_missing = 0, n_failed = 0;
+        if (!s->models[m].rewriter.prompts) continue;
+        for (size_t i = 0; i < s->n_jobs && !rc; i++) {
+            if (s->jobs[i].model != m) continue;
+            rc = lk_study_job(s, i, job);
+            n++;
+            n_missing += job->rewrite_missing;
+            n_failed += job->rewrite && job->problem;
+        }
+        const char *key = s->models[m].key;
+        if (n_missing)
+            NOTE(c,
+                 "models.%s.rewrite: the prompts of %zu of %zu jobs are not rewritten yet: 'likeness study rewrite' "
+                 "does it\n",
+                 key, n_missing, n);
+        if (n_failed)
+            NOTE(c,
+                 "models.%s.rewrite: %zu of %zu jobs will fail: their prompts could not be rewritten; with "
+                 "\"on_failure\": \"keep\" they stay as they are\n",
+                 key, n_failed, n);
+    }
+    lk_free(job);
+    return rc;
+}
+
 static enum lk_code check_judges(struct checked *c) {
     for (int slot = 0; slot < LK_N_JUDGES; slot++) {
         const enum lk_code rc = lk_study_check_judge(c->study, slot);
@@ -178,6 +210,7 @@ enum lk_code lk_study_check(const struct lk_study *s, struct lk_text *out, size_
     enum lk_code rc = check_sources(&c);
     if (!rc) rc = check_models(&c);
     if (!rc) rc = check_t2i(&c);
+    if (!rc) rc = check_rewrites(&c);
     if (!rc) rc = check_judges(&c);
     lk_free(c.used);
     *n_problems = c.n;

@@ -54,6 +54,7 @@ struct lk_study_model {
     struct lk_study_seeds range; /* instead of the experiment's */
     struct lk_study_adapter adapters[LK_MAX_LORAS];
     int n_adapters;
+    struct lk_study_rewriter rewriter;
     const char *mask;            /* a path with {source} in it, or NULL */
     struct lk_study_mask *masks; /* of each source */
     struct lk_job job;
@@ -109,6 +110,11 @@ struct lk_study {
     struct lk_study_prompt *prompts; /* 70 of the program, then the user's, then those of t2i */
     size_t n_prompts, prompts_capacity, first_t2i;
     struct lk_names own_ids;
+    struct {
+        struct lk_names keys; /* lk_study_rewrite_key */
+        struct lk_study_rewritten *list;
+        size_t capacity;
+    } rewrites;
     struct job_key *jobs;
     size_t n_jobs, jobs_capacity;
     struct lk_fair *fair;           /* of t2i's arm of that name; NULL */
@@ -154,6 +160,15 @@ void lk_study_write_mask(const struct lk_study *s, const struct lk_study_model *
 void lk_study_set_mask(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out);
 struct lk_image;
 enum lk_code lk_study_check_mask(const struct lk_study_model *m, int source, const struct lk_image *image);
+
+/* rewrites.c: "rewrite" of a model's entry as text of the file, the same as a member of the model's object, its files;
+ * the lists of rewritten prompts; of a job. */
+enum lk_code lk_study_read_rewrite(struct lk_study *s, struct lk_study_model *m, const char *field, const char *text,
+                                   size_t n);
+void lk_study_write_rewrite(const struct lk_study_model *m, bool places, struct lk_text *out);
+enum lk_code lk_study_rewrite_inputs(const struct lk_study *s, lk_study_input_fn *fn, void *context);
+enum lk_code lk_study_read_rewrites(struct lk_study *s);
+enum lk_code lk_study_set_rewrite(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out);
 
 /* attributes.c: those of the file, or the portrait study's. */
 enum lk_code lk_study_read_attributes(struct lk_study *s);

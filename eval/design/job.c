@@ -24,7 +24,8 @@ enum lk_code lk_study_write_parameters(const struct lk_job *job, unsigned famili
         if (!strcmp(p->group, "Concepts") && !job->request.n_concepts) continue;
         bool text = p->kind == LK_PARAMETER_TEXT || p->kind == LK_PARAMETER_FILE || p->kind == LK_PARAMETER_CHOICE;
         if (!(p->families & families) || !decides(p, job, prompt)) continue;
-        bool absent = text || (p->kind == LK_PARAMETER_INT && p->min > 0); /* sizes are the model's choice then */
+        const bool number = p->kind == LK_PARAMETER_INT || p->kind == LK_PARAMETER_NUMBER;
+        const bool absent = text || (number && p->min > 0); /* sizes and the like are the model's choice then */
         if (absent && lk_parameter_equal(p, job, &nothing)) continue;
         ok = lk_parameter_write(p, job, object);
     }
@@ -228,6 +229,7 @@ static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
     for (int i = 0; i < out->n_adapters; i++)
         lk_text_add(&text, "adapter %s %.17g\n", out->adapters[i].sha256, out->adapters[i].scale);
     if (out->mask) lk_text_add(&text, "mask %s\n", out->mask->sha256);
+    if (out->rewrite) lk_text_add(&text, "rewrite %s %s\n", out->rewriter->sha256, out->rewrite->weights);
     enum lk_code rc = out->hosted ? LK_OK : add_parameters(s, out, &text);
     for (int i = 0; i < out->n_sources; i++) lk_text_add(&text, "\n%s", s->sources[out->sources[i]].sha256);
     if (!rc) rc = text.rc;
@@ -262,6 +264,7 @@ enum lk_code lk_study_job(const struct lk_study *s, size_t i, struct lk_study_jo
     if (x->kind == LK_EXP_T2I) lk_study_set_t2i(s, key, out);
     name_job(s, key, out);
     if (x->kind != LK_EXP_T2I) name_documented(s, key, out);
+    LK_TRY(lk_study_set_rewrite(s, key, out));
     if (out->final_prompt) lk_parameter_parse(lk_parameter_named("prompt"), &out->job, "", out->final_prompt);
     return out->problem ? LK_OK : set_id(s, out);
 }

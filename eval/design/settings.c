@@ -155,6 +155,9 @@ const struct setting lk_model_settings[] = {
      "adapters of its transformer (not of Stable Diffusion), a list of {\"file\": a .safetensors file, or "
      "ORG/NAME:FILE in the Hugging Face cache, \"scale\": -10 to 10, 1 unless told, \"sha256\" if the file must not "
      "change}; they are applied in their order, and a job is known by their digests, not by where they lie"},
+    {"rewrite", OBJECT, NULL, NULL, 0, 0, 0,
+     "a language model that sees the sources rewrites the prompts first, as the editing models' authors do; 'study "
+     "rewrite' makes the texts before any picture"},
     {"mask", TEXT, NULL, NULL, 0, 0, 0,
      "a mask for each source, as \"masks/{source}.png\": a grey picture of its size, white is edited, black keeps its "
      "bytes; with mask_feather, see 'likeness edit'"},
@@ -224,6 +227,7 @@ enum lk_code lk_study_explain(struct lk_text *out) {
     explain(out, "models.KEY, beside the parameters of 'likeness edit' under their long names with underscores:",
             lk_model_settings);
     explain_schedule(out);
+    explain(out, "models.KEY.rewrite:", lk_rewrite_settings);
     explain(out, "models.KEY.hosted, of a model behind the OpenAI images API instead of one that runs here:",
             lk_hosted_settings);
     for (int kind = 0; kind < LK_N_EXPERIMENTS; kind++) {
@@ -309,7 +313,7 @@ enum lk_code lk_study_each_input(const struct lk_study *s, lk_study_input_fn *fn
             if (rc) return rc;
         }
     }
-    return LK_OK;
+    return lk_study_rewrite_inputs(s, fn, context);
 }
 
 /* `places`: the resolved copy, which names files. */
@@ -408,6 +412,7 @@ static enum lk_code write_models(const struct lk_study *s, bool places, struct l
         LK_TRY(write_parameters(model, out));
         lk_study_write_adapters(model, places, out);
         lk_study_write_mask(s, model, places, out);
+        lk_study_write_rewrite(model, places, out);
         lk_text_add(out, "}");
     }
     lk_text_add(out, "\n  }");

@@ -282,6 +282,11 @@ static bool read_hosted(struct reader *r, struct lk_study_hosted *out) {
     return !r->j.rc;
 }
 
+static bool read_rewrite(struct reader *r, struct lk_study_model *out) {
+    struct raw raw;
+    return read_raw(r, &raw) && !(r->j.rc = lk_study_read_rewrite(r->study, out, r->field, raw.text, raw.n));
+}
+
 /* Members of a model that are no parameters, or the parameters, which depend on the family that the others tell. */
 static bool read_model_members(struct reader *r, struct lk_study_model *out, size_t stem, bool parameters) {
     const char *key;
@@ -291,6 +296,8 @@ static bool read_model_members(struct reader *r, struct lk_study_model *out, siz
         const struct lk_parameter *p = lk_parameter_named(key);
         if (!strcmp(key, "hosted")) {
             if (!(parameters ? lk_json_skip(&r->j) : read_hosted(r, &out->hosted))) return false;
+        } else if (!strcmp(key, "rewrite")) {
+            if (!(parameters ? read_rewrite(r, out) : lk_json_skip(&r->j))) return false;
         } else if (p && !strcmp(p->key, key)) {
             if (!(parameters ? read_parameter(r, p, out) : lk_json_skip(&r->j))) return false;
         } else if (parameters) {

@@ -190,6 +190,7 @@ static enum lk_code fill(struct lk_study *s, const char *text, size_t n) {
     for (int m = 0; m < s->n_models; m++) LK_TRY(complete_model(s, &s->models[m]));
     LK_TRY(lk_study_read_sources(s));
     LK_TRY(lk_study_find_masks(s));
+    LK_TRY(lk_study_read_rewrites(s));
     LK_TRY(lk_study_keep_parameters(s));
     LK_TRY(lk_study_read_prompts(s));
     LK_TRY(lk_study_expand(s));
@@ -240,6 +241,8 @@ void lk_study_close(struct lk_study *s) {
     lk_free(s->sources);
     lk_names_free(&s->source_ids);
     lk_names_free(&s->own_ids);
+    lk_names_free(&s->rewrites.keys);
+    lk_free(s->rewrites.list);
     lk_free(s->jobs);
     lk_free(s->file);
     lk_free(s->folder);
@@ -262,6 +265,10 @@ int lk_study_n_models(const struct lk_study *s) { return s->n_models; }
 const struct lk_study_hosted *lk_study_model_hosted(const struct lk_study *s, int model) {
     return s->models[model].hosted.given ? &s->models[model].hosted : NULL;
 }
+const struct lk_study_rewriter *lk_study_model_rewriter(const struct lk_study *s, int model) {
+    return s->models[model].rewriter.prompts ? &s->models[model].rewriter : NULL;
+}
+uint64_t lk_study_seed(const struct lk_study *s) { return (uint64_t)s->study_seed; }
 const char *lk_study_model_path(const struct lk_study *s, int model) { return s->models[model].path; }
 const char *lk_study_model_key(const struct lk_study *s, int model) { return s->models[model].key; }
 const char *lk_study_model_family(const struct lk_study *s, int model) { return s->models[model].family; }
@@ -282,6 +289,7 @@ bool lk_study_is_documented(const struct lk_study *s) {
     for (int m = 0; m < s->n_models; m++) {
         documented = documented && lk_study_preset_model(s->models[m].key) >= 0;
         documented = documented && !s->models[m].hosted.given; /* refusals are none of its outcomes */
+        documented = documented && !s->models[m].rewriter.prompts;
     }
     for (int e = 0; e < s->n_experiments; e++)
         documented = documented && !strcmp(s->experiments[e].key, lk_experiment_key(s->experiments[e].kind));

@@ -68,6 +68,22 @@ struct lk_study_mask {
     char sha256[65];  /* of the file; "" when it cannot be read */
 };
 
+/* How a model's prompts are rewritten before its pictures are made. */
+struct lk_study_rewriter {
+    const char *prompts, *model, *file; /* as opened: the authors' texts (NULL: nothing is rewritten), who rewrites, the
+                                           list of what came of it */
+    const char *on_failure;             /* "fail" or "keep" */
+    double temperature;                 /* 0: the most likely tokens; what is drawn, is drawn with study_seed */
+    char name[256];                     /* of the model, as recorded */
+    char sha256[65];                    /* of the texts */
+    const char *style, *problem;        /* why the texts cannot be used; NULL: none */
+};
+
+/* What became of a prompt: its new text, or why there is none; and how, as JSON (models/rewrite/rewrite.h). */
+struct lk_study_rewritten {
+    const char *prompt, *failed, *weights, *record;
+};
+
 struct lk_study_source {
     const char *id; /* "Black_Male_40s"; NULL: the portrait study has no source of this cell */
     int8_t level[LK_MAX_ATTRIBUTES];
@@ -110,8 +126,13 @@ struct lk_study_job {
     const struct lk_study_adapter *adapters;
     int n_adapters;
     const struct lk_study_mask *mask; /* NULL: none */
-    int n_sources;                    /* 0 (t2i), 1, or 2: male, female (swapped: female, male) */
-    int sources[2];                   /* below lk_study_n_sources; in the portrait study 0..83 */
+    /* NULL: nothing is rewritten. Then the prompt before it, and what became of it, NULL while it is missing. */
+    const struct lk_study_rewriter *rewriter;
+    const char *original_prompt;
+    const struct lk_study_rewritten *rewrite;
+    bool rewrite_missing;
+    int n_sources;  /* 0 (t2i), 1, or 2: male, female (swapped: female, male) */
+    int sources[2]; /* below lk_study_n_sources; in the portrait study 0..83 */
     const char *source_files[2];
     const struct lk_study_prompt *prompt;
     const char *feature_prompt; /* NULL in the edited arm */
@@ -177,6 +198,11 @@ enum lk_code lk_study_treatment(const struct lk_study *study, int model, struct 
 /* LK_E_CONFIG_VALUE or LK_E_BIND for the first adapter of a model with jobs that is not there, is not the one that the
  * study asks for, or is not of that model (if the model is here). */
 enum lk_code lk_study_check_adapters(const struct lk_study *study);
+/* NULL: its prompts stay as they are. */
+const struct lk_study_rewriter *lk_study_model_rewriter(const struct lk_study *study, int model);
+/* What the rewritten prompt of a job with a rewriter depends on: jobs with one key have one. LK_E_NOMEM. */
+enum lk_code lk_study_rewrite_key(const struct lk_study *study, const struct lk_study_job *job, struct lk_text *out);
+uint64_t lk_study_seed(const struct lk_study *study);
 /* Which model judges the outputs, by slot: 0 primary, 1 secondary. NULL: the study names none. */
 struct lk_study_judge {
     const char *model;      /* as it is to be opened; of openai_url its name there */

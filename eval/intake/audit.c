@@ -34,7 +34,9 @@ enum lk_code lk_audit_open(struct lk_audit **out, const char *path) {
     a->max_steps = MAX_STEPS;
     if (path) unlink(path);
     enum lk_code rc = lk_sql_attach(&a->sql, path ? path : ":memory:", path ? path : "audit", schema);
+    if (!rc) rc = lk_sql_execute(&a->sql, lk_audit_rewrite_schema);
     if (!rc) rc = lk_audit_functions(a);
+    if (!rc) rc = lk_audit_resampled(a);
     if (rc)
         lk_audit_close(a);
     else
@@ -147,12 +149,14 @@ static enum lk_code add_model(struct lk_audit *a, const struct lk_study *study, 
 static enum lk_code add_study(struct lk_audit *a, const struct lk_study *study) {
     struct lk_study_job *job = lk_malloc(sizeof *job);
     enum lk_code rc = job ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for the audit");
+    a->seed = lk_study_seed(study);
     if (!rc) rc = add_attributes(a, study);
     if (!rc) rc = add_sources(a, study);
     for (int m = 0; m < lk_study_n_models(study) && !rc; m++) rc = add_model(a, study, m);
     for (size_t i = 0; i < lk_study_n_jobs(study) && !rc; i++) {
         rc = lk_study_job(study, i, job);
         if (!rc) rc = add_job(a, study, job, (int64_t)i);
+        if (!rc) rc = lk_audit_add_rewrite(a, study, job);
     }
     lk_free(job);
     return rc;

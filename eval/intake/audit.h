@@ -11,7 +11,8 @@
  *     lk_audit_close(audit);
  *
  * Tables: attribute, source, prompt, model, output, answer (what hosted models said), score, measure, outcome,
- * alternative; views: item (an output with
+ * alternative, rewrite (a prompt and a source of a model that has a rewriter), rewrite_word (what the rewriter added,
+ * removed and kept of group_word); views: item (an output with
  * all its factors, a column each), measured (a measure of an item: 0, 1, or between where judges differ). A source's
  * attributes are columns under their own names. */
 #pragma once
@@ -35,6 +36,8 @@ void lk_audit_close(struct lk_audit *audit); /* NULL is allowed */
 
 /* Attributes, sources, prompts, models, and an output for every job: "missing" until a manifest says otherwise. */
 enum lk_code lk_audit_add_study(struct lk_audit *audit, const struct lk_study *study);
+/* Whether a prompt was rewritten before its output. */
+bool lk_audit_any_rewrite(const struct lk_audit *audit);
 /* What became of the outputs: a run's manifest.jsonl. LK_E_INPUT names the line that is none, or of no output of the
  * study. */
 enum lk_code lk_audit_add_manifest(struct lk_audit *audit, const char *text, size_t n, const char *name);
@@ -50,9 +53,10 @@ enum lk_code lk_audit_complete(struct lk_audit *audit, const struct lk_audit_set
  * there are the aggregates mean_low(value, cluster) and mean_high(value, cluster): the interval of a mean of values of
  * which those of one cluster are not independent (CR2, Satterthwaite); rate_low and rate_high: the same cut to 0 and 1,
  * and with a third argument, rate_low(value, source_id, prompt_id), of a share among people and prompts like these,
- * near 0 and 1 too (eval/stats/crossed); and the functions share_low(k, n) and share_high(k, n), the interval of a
- * share of n independent requests (Wilson; Clopper-Pearson for k up to 5), and mcnemar_p(b, c), exact. LK_E_INPUT: what
- * SQLite says of the statement. */
+ * near 0 and 1 too (eval/stats/crossed); boot_low and boot_high(value, cluster): percentiles of 10,000 resamples of the
+ * clusters; with a third argument, 0 or 1, of a difference, and boot_p its p. And the functions share_low(k, n) and
+ * share_high(k, n), the interval of a share of n independent requests (Wilson; Clopper-Pearson for k up to 5), and
+ * mcnemar_p(b, c), exact. LK_E_INPUT: what SQLite says of the statement. */
 enum lk_code lk_audit_query(struct lk_audit *audit, const char *sql, struct lk_table **out);
 
 /* Row by row: cells by the names of their columns. */

@@ -34,6 +34,10 @@ static const char *const tables[] = {"rates_by_model",
                                      "refusal_changes",
                                      "refusals_over_time",
                                      "revised_prompts",
+                                     "rewrites",
+                                     "rewrite_words",
+                                     "rewrite_differences",
+                                     "rewrite_outcomes",
                                      "models",
                                      "outputs",
                                      "sources",
@@ -53,6 +57,8 @@ static const struct {
     {"refusals", "Refusals",
      "What hosted models would not make. Placeholders, pictures of a safety filter in place of one, count as refused; "
      "faults of the network or the service are no answers and stand apart. All other rates are of what was made."},
+    {"rewriting", "Rewritten prompts",
+     "What a language model made of the prompts before the edits, and whom it named that the prompts did not."},
     {"human", "Raters", "The same by people."},
     {"robustness", "Robustness", "How far results depend on the judge and the seed."},
     {"design", "Design", "What the study asks for and what was made of it."}};
@@ -275,7 +281,8 @@ static enum lk_code make_tables(struct report *r) {
     for (int t = 0; t < N_TABLES; t++) {
         struct query q;
         enum lk_code rc = read_query(tables[t], &q);
-        if (!rc && !strcmp(q.section, "refusals") && !(r->n_answers > 0)) {
+        if (!rc && ((!strcmp(q.section, "refusals") && !(r->n_answers > 0)) ||
+                    (!strcmp(q.section, "rewriting") && !lk_audit_any_rewrite(r->audit)))) {
             lk_free(q.sql);
             continue;
         }

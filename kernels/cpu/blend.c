@@ -1,5 +1,11 @@
 #include "kernels/cpu/rows/rows.h"
 
+/* What is kept in part. */
+static float mixed(enum lk_dtype dtype, float keep, float p, float x) {
+    const float kept = lk_cpu_round(dtype, keep * lk_cpu_round(dtype, p)), rest = lk_cpu_round(dtype, 1.0f - keep);
+    return kept + lk_cpu_round(dtype, rest * x);
+}
+
 static void blend_chunk(const void *arguments, const int64_t *first, int64_t n) {
     const struct lk_blend *op = arguments;
     const struct lk_rows *rows = lk_cpu_rows();
@@ -13,7 +19,8 @@ static void blend_chunk(const void *arguments, const int64_t *first, int64_t n) 
     rows->add(n, noise, source, source);
     const float *kept = lk_cpu_view(op->keep, first[3], n, keep), *before = lk_cpu_view(op->x, first[0], n, x);
     float *y = lk_cpu_target(op->x, first[0], x);
-    for (int64_t i = 0; i < n; i++) y[i] = kept[i] != 0 ? source[i] : before[i];
+    for (int64_t i = 0; i < n; i++)
+        y[i] = kept[i] == 1 ? source[i] : kept[i] == 0 ? before[i] : mixed(op->x->dtype, kept[i], source[i], before[i]);
     lk_cpu_put(op->x, first[0], n, y);
 }
 

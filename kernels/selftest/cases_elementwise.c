@@ -63,7 +63,7 @@ void lk_selftest_blend(struct selftest_case *c, struct lk_blend *op) {
     op->x = lk_selftest_output(c, TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels));
     op->source = TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels);
     op->noise = TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels);
-    op->keep = TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels); /* 0 nowhere: kept */
+    op->keep = TENSOR(c, c->dtype, false, FILL_NORMAL, n, channels); /* kept in part */
     op->sigma = (float)lk_selftest_int(c, 0, 1000) / 1000;
 }
 

@@ -81,7 +81,7 @@ enum lk_code lk_cache_begin_walk(struct lk_walk *w, const struct lk_pipeline *pi
 static enum lk_code prepare_one(const struct lk_walk *w, struct lk_cache *c, int64_t n_img, int64_t n_noise,
                                 int64_t dim) {
     struct lk_arena *arena = &w->dev->arena;
-    c->n_steps = w->request->num_inference_steps;
+    c->n_steps = lk_walk_calls(w);
     c->any = false;
     c->in_row = 0;
     LK_TRY(LK_NEW(arena, &c->previous, w->dtype, n_img, dim));

@@ -68,6 +68,9 @@ void lk_mask_digest(const struct lk_image *mask, char sha256[65]) {
 enum lk_code lk_mask_begin(struct lk_walk *w) {
     const struct lk_request *q = w->request;
     if (!q->mask && q->mask_feather) return lk_fail(LK_E_USAGE, "mask_feather: there is no mask; leave it out");
+    if (!q->mask && q->mask_cell) return lk_fail(LK_E_USAGE, "mask_cell: there is no mask; leave it out");
+    if (!q->mask && q->strength > 0 && q->strength < 1)
+        return lk_fail(LK_E_USAGE, "strength: there is no mask; leave it out");
     if (!q->mask) return LK_OK;
     if (!q->n_images) return lk_fail(LK_E_USAGE, "mask: expected an image to edit, got none");
     if (q->accel && !strcmp(q->accel, "region"))
@@ -86,41 +89,84 @@ enum lk_code lk_mask_begin(struct lk_walk *w) {
     return LK_OK;
 }
 
-/* cells [height / cell, width / cell]: whether one of the cell's pixels is edited. */
-static enum lk_code find_cells(const struct lk_image *mask, const struct lk_mask_window *m, int cell, bool *cells) {
+int lk_mask_first_step(int n, double strength) {
+    const double taken = strength > 0 ? n * strength : n, first = n - (taken < n ? taken : n);
+    return first > 0 ? (int)first : 0;
+}
+
+/* cells [height / cell, width / cell]: the share that is edited. Any: all where one pixel is. By a sample: of a token
+ * of several cells its upper left pixel, as torch's nearest interpolation takes it; of a token that is one cell the
+ * mean of the four in its middle, as the bilinear one does. */
+static enum lk_code find_cells(const struct lk_image *mask, const struct lk_mask_window *m, int cell, bool sample,
+                               bool whole_token, float *cells) {
     struct lk_image resized = {0};
     const int n = m->width / cell;
     LK_TRY(lk_image_resize(&resized, mask, m->resized_width, m->resized_height, LK_RESAMPLE_LANCZOS));
     for (int y = 0; y < m->height; y++)
-        for (int x = 0; x < m->width; x++)
-            cells[y / cell * n + x / cell] |=
-                resized.pixels[(size_t)(m->top + y) * (size_t)resized.width + (size_t)(m->left + x)] >= EDITED;
+        for (int x = 0; x < m->width; x++) {
+            float *at = &cells[y / cell * n + x / cell];
+            const int dy = y % cell, dx = x % cell, middle = cell / 2;
+            if (resized.pixels[(size_t)(m->top + y) * (size_t)resized.width + (size_t)(m->left + x)] < EDITED) continue;
+            if (!sample)
+                *at = 1;
+            else if (!whole_token)
+                *at = !dy && !dx ? 1 : *at;
+            else if ((dy == middle || dy == middle - 1) && (dx == middle || dx == middle - 1))
+                *at += 0.25f;
+        }
     lk_image_free(&resized);
     return LK_OK;
 }
 
-/* 1 where a token's channel 4 c + 2 dy + dx is kept: it lies in the quarter (dy, dx) of the token. */
-static enum lk_code upload_keep(struct lk_walk *w, const struct lk_mask_window *m, int cell, int multiple) {
+enum lk_code lk_mask_cells(const struct lk_image *mask, const struct lk_mask_window *m, int cell, int multiple,
+                           bool sample, int64_t channels, float *keep) {
     const int n = m->width / cell, per_token = multiple / cell, n_tokens = m->width / multiple;
-    const struct lk_tensor *keep = &w->mask.keep;
-    const int64_t channels = keep->shape[1];
-    bool *cells = lk_calloc((size_t)n * (size_t)(m->height / cell), sizeof *cells);
-    unsigned char *values = lk_calloc(1, lk_tensor_bytes(keep));
-    enum lk_code rc = cells && values ? LK_OK : lk_fail(LK_E_NOMEM, "mask: out of memory");
-    if (!rc) rc = find_cells(&w->mask.image, m, cell, cells);
-    for (int64_t i = 0; i < keep->shape[0] && !rc; i++)
+    float *cells = lk_calloc((size_t)n * (size_t)(m->height / cell), sizeof *cells);
+    if (!cells) return lk_fail(LK_E_NOMEM, "mask: out of memory");
+    const enum lk_code rc = find_cells(mask, m, cell, sample, per_token == 1, cells);
+    for (int64_t i = 0; i < (int64_t)n_tokens * (m->height / multiple) && !rc; i++)
         for (int64_t c = 0; c < channels; c++) {
             const int dy = (int)(c / 2 % 2), dx = (int)(c % 2), row = (int)(i / n_tokens), column = (int)(i % n_tokens);
             const int at = per_token == 2 ? (2 * row + dy) * n + 2 * column + dx : row * n + column;
-            if (cells[at]) continue;
-            if (w->dtype == LK_BF16)
-                ((uint16_t *)values)[i * channels + c] = lk_f32_to_bf16(1);
-            else
-                ((float *)values)[i * channels + c] = 1;
+            keep[i * channels + c] = 1 - cells[at];
         }
-    if (!rc) rc = lk_upload(w->dev, keep, values);
     lk_free(cells);
+    return rc;
+}
+
+/* keep: of all latents (NULL: all of each). */
+static enum lk_code upload(struct lk_walk *w, const float *keep) {
+    const struct lk_tensor *to = &w->mask.keep;
+    const int64_t n = to->shape[0] * to->shape[1];
+    unsigned char *values = lk_malloc(lk_tensor_bytes(to));
+    if (!values) return lk_fail(LK_E_NOMEM, "mask: out of memory");
+    for (int64_t i = 0; i < n; i++)
+        if (w->dtype == LK_BF16)
+            ((uint16_t *)values)[i] = lk_f32_to_bf16(keep ? keep[i] : 1);
+        else
+            ((float *)values)[i] = keep ? keep[i] : 1;
+    const enum lk_code rc = lk_upload(w->dev, to, values);
     lk_free(values);
+    return rc;
+}
+
+/* Where less than all steps are taken, they begin at the source with noise. */
+static enum lk_code begin_at_source(struct lk_walk *w) {
+    struct lk_mask *m = &w->mask;
+    if (w->request->strength <= 0 || w->request->strength >= 1) return LK_OK;
+    if (lk_mask_first_step(w->request->num_inference_steps, w->request->strength) == 0) return LK_OK;
+    if (!lk_walk_planning(w)) LK_TRY(upload(w, NULL));
+    return lk_blend(w->dev, &(struct lk_blend){&w->latents, &m->source, &m->noise, &m->keep, w->sigmas[0]});
+}
+
+static enum lk_code upload_keep(struct lk_walk *w, const struct lk_mask_window *m, int cell, int multiple) {
+    const struct lk_tensor *to = &w->mask.keep;
+    const bool sample = w->request->mask_cell && !strcmp(w->request->mask_cell, "sample");
+    float *keep = lk_malloc((size_t)(to->shape[0] * to->shape[1]) * sizeof *keep);
+    enum lk_code rc = keep ? lk_mask_cells(&w->mask.image, m, cell, multiple, sample, to->shape[1], keep)
+                           : lk_fail(LK_E_NOMEM, "mask: out of memory");
+    if (!rc) rc = upload(w, keep);
+    lk_free(keep);
     return rc;
 }
 
@@ -139,6 +185,7 @@ enum lk_code lk_mask_prepare(struct lk_walk *w, const struct lk_tensor *source, 
     LK_TRY(LK_NEW(&w->dev->arena, &m->noise, w->dtype, x->shape[0], x->shape[1]));
     LK_TRY(LK_NEW(&w->dev->arena, &m->keep, w->dtype, x->shape[0], x->shape[1]));
     LK_TRY(lk_copy(w->dev, &(struct lk_copy){.y = &m->noise, .x = x}));
+    LK_TRY(begin_at_source(w));
     if (!lk_walk_planning(w)) LK_TRY(upload_keep(w, window, cell, multiple));
     return lk_trace(w->dev, &m->keep, "mask.keep");
 }

@@ -11,6 +11,14 @@ enum lk_code lk_mask_read(const char *path, const struct lk_image *source, struc
 /* SHA-256 of its size and bits. */
 void lk_mask_digest(const struct lk_image *mask, char sha256[65]);
 
+/* The first of n steps with a strength (0: 1), as diffusers counts: int(max(n - min(n * strength, n), 0)). */
+int lk_mask_first_step(int n, double strength);
+
+/* What share of each latent [height / multiple * width / multiple, channels] is kept, 0 or 1; cells by a sample may be
+ * kept in quarters where a token is one cell. */
+enum lk_code lk_mask_cells(const struct lk_image *mask, const struct lk_mask_window *window, int cell, int multiple,
+                           bool sample, int64_t channels, float *keep);
+
 /* Reads and checks the request's mask, if it has one. LK_E_USAGE for a request that cannot have any. */
 enum lk_code lk_mask_begin(struct lk_walk *walk);
 

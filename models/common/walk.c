@@ -1,4 +1,5 @@
 #include "models/common/walk.h"
+#include "models/common/mask.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -152,6 +153,10 @@ enum lk_code lk_walk_schedule(struct lk_walk *w, const struct lk_flow_match_conf
     float input[LK_MAX_STEPS];
     if (given) LK_TRY(lk_sigmas_read("input_sigmas", given, input, &n));
     LK_TRY(lk_flow_match_sigmas(scheduler, n, given ? input : NULL, mu, w->sigmas, w->timesteps));
+    const int first = lk_mask_first_step(n, w->request->strength);
+    w->n_calls = n -= first;
+    memmove(w->sigmas, w->sigmas + first, (size_t)(n + 1) * sizeof *w->sigmas);
+    memmove(w->timesteps, w->timesteps + first, (size_t)n * sizeof *w->timesteps);
     if (w->result) {
         w->result->n_steps = n;
         memcpy(w->result->sigmas, w->sigmas, (size_t)(n + 1) * sizeof *w->sigmas);
@@ -161,9 +166,8 @@ enum lk_code lk_walk_schedule(struct lk_walk *w, const struct lk_flow_match_conf
 }
 
 bool lk_walk_same_schedule(const struct lk_walk *a, const struct lk_walk *b) {
-    int n = a->request->num_inference_steps;
-    return n == b->request->num_inference_steps &&
-           !memcmp(a->timesteps, b->timesteps, (size_t)n * sizeof *a->timesteps);
+    int n = lk_walk_calls(a);
+    return n == lk_walk_calls(b) && !memcmp(a->timesteps, b->timesteps, (size_t)n * sizeof *a->timesteps);
 }
 
 enum lk_code lk_walk_step_done(const struct lk_walk *w, const char *stage, int i) { return tell(w, stage, i + 1); }

@@ -231,7 +231,7 @@ static enum lk_code look_ahead(void *const *runs, int k) {
         return LK_OK;
     }
     return lk_flux2_look_ahead(r->walk.dev, &r->m->transformer, r->walk.dtype, r->walk.timesteps,
-                               q->num_inference_steps, (float)q->guidance_scale, &r->conditioning.ahead);
+                               lk_walk_calls(&r->walk), (float)q->guidance_scale, &r->conditioning.ahead);
 }
 
 /* A token is kept or edited whole. */

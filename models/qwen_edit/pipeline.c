@@ -125,7 +125,7 @@ static enum lk_code look_ahead(void *const *runs, int k) {
         *ahead = ((const struct lk_qwen_edit_run *)runs[j])->branches[0].conditioning.ahead;
     else
         LK_TRY(lk_qwen_look_ahead(r->walk.dev, &r->m->transformer, r->walk.dtype, r->walk.timesteps,
-                                  r->walk.request->num_inference_steps, ahead));
+                                  lk_walk_calls(&r->walk), ahead));
     r->branches[1].conditioning.ahead = *ahead;
     return LK_OK;
 }

@@ -160,7 +160,7 @@ static enum lk_code look_ahead(struct lk_step1x_run *r) {
     for (int i = 0; i < r->n_branches; i++) {
         struct lk_step1x_conditioning *c = &r->branches[i].conditioning;
         LK_TRY(lk_step1x_look_ahead(r->walk.dev, &r->m->transformer, &c->hidden, r->walk.timesteps,
-                                    r->walk.request->num_inference_steps, r->branches[i].name, &c->ahead));
+                                    lk_walk_calls(&r->walk), r->branches[i].name, &c->ahead));
     }
     return LK_OK;
 }
@@ -326,7 +326,7 @@ static int forwards(const void *run) { return ((const struct lk_step1x_run *)run
 
 static int whole_steps(const void *run) {
     const struct lk_step1x_run *r = run;
-    int n_whole = r->walk.request->num_inference_steps, n_part;
+    int n_whole = lk_walk_calls(&r->walk), n_part;
     if (r->region.on) lk_step1x_region_count(r, &n_whole, &n_part);
     return n_whole;
 }

@@ -14,30 +14,6 @@
 
 #define MAX_NUMBER 64
 
-static bool is_space(uint32_t c) {
-    static const uint32_t single[] = {0x85, 0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000};
-    for (size_t i = 0; i < sizeof single / sizeof *single; i++)
-        if (c == single[i]) return true;
-    return (c >= 9 && c <= 13) || (c >= 28 && c <= 32) || (c >= 0x2000 && c <= 0x200a);
-}
-
-const char *lk_step1x_strip(const char *text, size_t length, size_t *n) {
-    const char *start = text, *end = text + length;
-    uint32_t code;
-    for (size_t step; start < end; start += step) {
-        step = lk_utf8_decode(start, (size_t)(end - start), &code);
-        if (!step || !is_space(code)) break;
-    }
-    while (end > start) {
-        const char *at = end - 1;
-        while (at > start && ((unsigned char)*at & 0xc0) == 0x80) at--;
-        if (!lk_utf8_decode(at, (size_t)(end - at), &code) || !is_space(code)) break;
-        end = at;
-    }
-    *n = (size_t)(end - start);
-    return start;
-}
-
 /* cJSON takes more than JSON; what it may see is checked first. *out NULL: not JSON. */
 static enum lk_code parse(const char *text, size_t n, cJSON **out) {
     struct lk_json j;
@@ -55,7 +31,7 @@ static enum lk_code parse(const char *text, size_t n, cJSON **out) {
 /* Python's strip, then its number syntax: underscores between digits are left out. False when it would not fit. */
 static bool number_text(const char *text, bool integer, char out[MAX_NUMBER]) {
     size_t n, k = 0;
-    const char *at = lk_step1x_strip(text, strlen(text), &n);
+    const char *at = lk_utf8_strip(text, strlen(text), &n);
     if (!n || n >= MAX_NUMBER) return false;
     for (size_t i = 0; i < n; i++) {
         bool between = i && i + 1 < n && strchr("0123456789", at[i - 1]) && strchr("0123456789", at[i + 1]);
@@ -104,7 +80,7 @@ static enum lk_step1x_meets meets_instruction(const cJSON *object) {
     const cJSON *v = cJSON_GetObjectItemCaseSensitive(object, "meets_instruction");
     if (!cJSON_IsString(v)) return LK_STEP1X_MEETS_OTHER;
     size_t n;
-    const char *text = lk_step1x_strip(v->valuestring, strlen(v->valuestring), &n);
+    const char *text = lk_utf8_strip(v->valuestring, strlen(v->valuestring), &n);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (n == strlen(words[i].word) && !strncasecmp(text, words[i].word, n)) return words[i].meets;
     return LK_STEP1X_MEETS_OTHER;
@@ -122,7 +98,7 @@ static enum lk_code read_reason(const cJSON *object, char **reason) {
                                            : (printed = cJSON_PrintUnformatted(v));
     if (text) {
         size_t n;
-        const char *start = lk_step1x_strip(text, strlen(text), &n);
+        const char *start = lk_utf8_strip(text, strlen(text), &n);
         *reason = lk_strndup(start, n);
     }
     cJSON_free(printed);

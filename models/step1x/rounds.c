@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/utf8.h"
 
 /* The verdict on a round whose replies stayed malformed. */
 static const char gave_up[] = "<#Think> The process encountered repeated errors and could not complete.<#Failed>";
@@ -38,7 +39,7 @@ static enum lk_code ask_stripped(const struct session *s, enum lk_step1x_call ca
                                  const struct lk_image *second, char **reply) {
     LK_TRY(ask(s, call, values, first, second, reply));
     size_t n;
-    const char *start = lk_step1x_strip(*reply, strlen(*reply), &n);
+    const char *start = lk_utf8_strip(*reply, strlen(*reply), &n);
     memmove(*reply, start, n);
     (*reply)[n] = 0;
     return LK_OK;

@@ -98,7 +98,7 @@ enum lk_code lk_step1x_read_reflection(const char *reply, bool *valid, char **wo
     }
     if (!think || n_present != 1 || n_times != 1 || outcome < think) return LK_OK;
     size_t n;
-    const char *start = lk_step1x_strip(think, strlen(think), &n);
+    const char *start = lk_utf8_strip(think, strlen(think), &n);
     *words = lk_strndup(start, n);
     *valid = true;
     return *words ? LK_OK : lk_fail(LK_E_NOMEM, "reflection: out of memory");
@@ -132,7 +132,7 @@ static const char *without_last(const char *start, const char *end, int n) {
 enum lk_code lk_step1x_read_scores(const char *reply, bool *valid, double *least) {
     static const char json_fence[] = FENCE "json";
     size_t n;
-    const char *start = lk_step1x_strip(reply, strlen(reply), &n), *end = start + n;
+    const char *start = lk_utf8_strip(reply, strlen(reply), &n), *end = start + n;
     size_t opening = !strncmp(start, json_fence, sizeof json_fence - 1) ? sizeof json_fence - 1
                      : !strncmp(start, FENCE, FENCE_BYTES)              ? FENCE_BYTES
                                                                         : 0;

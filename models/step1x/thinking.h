@@ -11,9 +11,6 @@
 /* What the instructions call the language that a reply shall be in: Chinese from the second Chinese character on. */
 const char *lk_step1x_language(const char *prompt);
 
-/* White space of Unicode off both ends, as Python's str.strip. *n gets the bytes left. */
-const char *lk_step1x_strip(const char *text, size_t length, size_t *n);
-
 /* The reply begins as an error of the service does that the authors' code was made for: in rewriting, describing and
  * scoring it is malformed. */
 bool lk_step1x_is_error(const char *reply);

@@ -34,6 +34,9 @@ const char *lk_chat_configs(const struct lk_chat *chat);
 /* Of its weights: lk_checkpoint_identity. Bit i of *quantized: some are of the dtype LK_FIRST_QUANTIZED + i. */
 enum lk_code lk_chat_weights_identity(const struct lk_chat *chat, char out[65], unsigned *quantized);
 
+/* LK_E_PROMPT for a text that holds a special token of the model. */
+enum lk_code lk_chat_check_text(const struct lk_chat *chat, const char *text);
+
 /* A text or an image. */
 struct lk_chat_part {
     const char *text;

@@ -58,7 +58,7 @@ static enum lk_code prepare(struct batch *b, const struct lk_chat_question *q, c
     a->writer.tokenizer = b->chat->tokenizer;
     a->writer.tokens = tokens;
     a->writer.form = q->form;
-    if (!q->form) LK_TRY(lk_token_digits(tokens, a->writer.digits));
+    if (!q->form && !q->plain) LK_TRY(lk_token_digits(tokens, a->writer.digits));
     LK_TRY(lk_form_begin(&a->writer, &ids, &n));
     enum lk_code rc = append(&a->prompt, ids, n);
     lk_free(ids);
@@ -75,7 +75,7 @@ static enum lk_code prepare(struct batch *b, const struct lk_chat_question *q, c
                                       .n_shared_images = q->n_shared_images ? q->n_shared_images : a->prompt.n_images,
                                       .token = on_token,
                                       .token_context = b,
-                                      .guide = &a->guide};
+                                      .guide = q->plain ? NULL : &a->guide};
     return rc;
 }
 

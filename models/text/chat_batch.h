@@ -10,7 +10,8 @@ enum lk_code lk_chat_tokens(const struct lk_chat *chat, struct lk_token_bytes *o
 
 struct lk_chat_question {
     struct lk_chat_request request; /* text: not called */
-    const struct lk_form *form;     /* NULL: free text, of whose digits the last are looked at */
+    const struct lk_form *form;     /* NULL: free text, of whose digits the last are looked at unless it is plain */
+    bool plain;                     /* any tokenizer will do then */
     /* The conversation up to its n_shared_images-th image (0: all of it) is that of every question with this key (0:
      * none): of neighbours it is computed once. */
     uint64_t shared_key;

@@ -5,7 +5,8 @@
 #include "models/text/chat_internal.h"
 
 /* A special token in a message would be obeyed as if the template had written it. */
-static enum lk_code check_text(const struct lk_tokenizer *tokenizer, const char *text) {
+enum lk_code lk_chat_check_text(const struct lk_chat *chat, const char *text) {
+    const struct lk_tokenizer *tokenizer = chat->tokenizer;
     int32_t *ids;
     size_t n, n_bytes, i = 0;
     char *token;
@@ -37,7 +38,7 @@ static enum lk_code check_message(struct chat_prompt *p, const struct lk_chat *c
                                   const struct lk_chat_request *request, const struct lk_chat_message *message) {
     for (int i = 0; i < message->n_parts; i++) {
         const struct lk_chat_part *part = &message->parts[i];
-        if (part->text) LK_TRY(check_text(chat->tokenizer, part->text));
+        if (part->text) LK_TRY(lk_chat_check_text(chat, part->text));
         if (part->image) LK_TRY(add_image(p, chat, request, part->image));
     }
     return LK_OK;

@@ -67,7 +67,7 @@ static void table(void **state) {
         assert_true(number == (p->max > p->min));
         for (size_t j = 0; j < i; j++) assert_string_not_equal(p->name, lk_parameters[j].name);
     }
-    assert_null(lk_parameter_named("strength"));
+    assert_null(lk_parameter_named("sharpness"));
     lk_parameter_default(lk_parameter_named("num-inference-steps"), text, sizeof text);
     assert_string_equal(text,
                         "50 FLUX.2, 40 Qwen-Image, 50 qwen-edit, 50 qwen-image, 28 Step1X-Edit, 50 SD 1.5, 50 SDXL, "
@@ -323,7 +323,7 @@ static void bad_json(void **state) {
         {"text_encoder_out_layers", "[1,2000]", "field \"text_encoder_out_layers\": expected numbers from 0 to 1000"},
         {"text_encoder_out_layers", "[1,2,3,4,5,6,7,8,9]", "field \"text_encoder_out_layers\""},
         {"prompt", "null", "field \"prompt\""},
-        {"strength", "1", "strength"},
+        {"sharpness", "1", "sharpness"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         static const char *const rest[][2] = {{"prompt", "\"x\""},

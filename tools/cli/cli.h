@@ -6,6 +6,7 @@
 enum lk_code cli_edit(const struct cli_arguments *arguments);
 enum lk_code cli_embed(const struct cli_arguments *arguments);
 enum lk_code cli_plan(const struct cli_arguments *arguments);
+enum lk_code cli_rewrite(const struct cli_arguments *arguments);
 enum lk_code cli_chat(const struct cli_arguments *arguments);
 enum lk_code cli_models(const struct cli_arguments *arguments);
 enum lk_code cli_verify(const struct cli_arguments *arguments);

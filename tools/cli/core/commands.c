@@ -42,6 +42,13 @@ static const char *const chat_examples[] = {
     "The pixels as they lie in the file, whatever the camera noted",
     "likeness chat -m ./Qwen2.5-VL -r photo.jpg -p \"Which way is up?\" --no-exif-transpose",
     NULL};
+static const char *const rewrite_examples[] = {
+    "By Qwen's edit polisher",
+    "likeness rewrite -m Qwen/Qwen2.5-VL-7B-Instruct --rewrite-prompts qwen-edit-2511.json -r in.jpg -p \"red hair\"",
+    "And edit with it",
+    "likeness edit -m Qwen/Qwen-Image-Edit-2511 --rewrite-prompts qwen-edit-2511.json -r in.jpg -p \"red hair\" -o "
+    "out.png",
+    NULL};
 static const char *const models_examples[] = {"What there is", "likeness models", "For a script",
                                               "likeness models --json", NULL};
 static const char *const verify_examples[] = {"Weights in the HF cache", "likeness verify black-forest-labs/FLUX.2-dev",
@@ -136,6 +143,15 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                   .examples = chat_examples,
                   .parallel = true,
                   .run = cli_chat},
+    [CLI_REWRITE] = {.name = "rewrite",
+                     .summary = "rewrite a prompt as an editing model's authors do",
+                     .usage = "-m MODEL --rewrite-prompts FILE.json [-r IMAGE]... -p TEXT [options]",
+                     .text = "Asks a language model that sees the pictures for a better prompt and prints it, with "
+                             "--json how it was made. A reply that is no usable prompt is asked for again, five times "
+                             "in all; then there is none. edit --rewrite-prompts does the same before an edit.",
+                     .examples = rewrite_examples,
+                     .parallel = true,
+                     .run = cli_rewrite},
     [CLI_MODELS] = {.name = "models",
                     .summary = "list the models and their default parameters",
                     .usage = "[--json]",

@@ -36,15 +36,15 @@ static const struct cli_option options[] = {
      .kind = CLI_FLAG,
      .group = "Output",
      .help = "errors only on stderr",
-     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I) |
-                 ON(CLI_STUDY) | ON(CLI_SERVE),
+     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) |
+                 ON(CLI_EMBED) | ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_SERVE),
      .offset = FIELD(quiet)},
     {.name = "verbose",
      .kind = CLI_FLAG,
      .group = "Output",
      .help = "details on stderr too: by which way weights travel to a GPU that cannot hold them all",
-     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I) |
-                 ON(CLI_STUDY) | ON(CLI_SERVE),
+     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) |
+                 ON(CLI_EMBED) | ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_SERVE),
      .offset = FIELD(verbose)},
     {.name = "all",
      .kind = CLI_FLAG,
@@ -128,7 +128,7 @@ static const struct cli_option options[] = {
      .group = "Output",
      .help = "print JSON instead of text",
      .commands = ON(CLI_PLAN) | ON(CLI_MODELS) | ON(CLI_VERIFY) | ON(CLI_SHOW) | ON(CLI_DEVICES) | ON(CLI_SELFTEST) |
-                 ON(CLI_STATS) | ON(CLI_SAMPLE) | ON(CLI_REVIEW) | ON(CLI_JUDGE) | ON(CLI_STUDY),
+                 ON(CLI_STATS) | ON(CLI_SAMPLE) | ON(CLI_REVIEW) | ON(CLI_JUDGE) | ON(CLI_STUDY) | ON(CLI_REWRITE),
      .offset = FIELD(json)},
     {.name = "man",
      .kind = CLI_FLAG,

@@ -12,6 +12,7 @@ enum cli_command {
     CLI_EMBED,
     CLI_PLAN,
     CLI_CHAT,
+    CLI_REWRITE,
     CLI_MODELS,
     CLI_VERIFY,
     CLI_QUANTIZE,
@@ -65,6 +66,10 @@ struct cli_arguments {
     struct lk_job job;
     bool auto_quantize; /* of edit and plan: job.run.quantize is to be chosen for the device */
     const char *system; /* NULL: the model's default */
+    struct cli_rewrite_arguments {
+        const char *prompts, *model; /* NULL: not given */
+        double temperature;
+    } rewrite;
     const char *output;
     bool overwrite;
     const char *dump_steps;

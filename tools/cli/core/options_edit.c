@@ -15,17 +15,18 @@ static const struct cli_option options[] = {
      .help = "folder in Hugging Face layout, or a repository in the local HF cache (nothing is downloaded); plan also "
              "takes the name of a released model (see `models`), which stands for its repository where pictures are "
              "made",
-     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
-                 ON(CLI_T2I) | ON(CLI_LORA) | ON(CLI_SERVE),
-     .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_EMBED),
+     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_BENCH) | ON(CLI_JUDGE) |
+                 ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I) | ON(CLI_LORA) | ON(CLI_SERVE),
+     .required = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_EMBED),
      .offset = FIELD(model)},
     {.name = "follow-links",
      .kind = CLI_FLAG,
      .group = "Model",
      .help = "symbolic links in a model's folder may lead out of it, wherever they point; without it only into a "
              "Hugging Face cache",
-     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_BENCH) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) |
-                 ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY) | ON(CLI_LORA) | ON(CLI_SERVE),
+     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_BENCH) | ON(CLI_JUDGE) |
+                 ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY) |
+                 ON(CLI_LORA) | ON(CLI_SERVE),
      .offset = FIELD(follow_links)},
     {.name = "allow-other",
      .kind = CLI_FLAG,
@@ -50,8 +51,36 @@ static const struct cli_option options[] = {
      .help = "JPEG, PNG or WebP to edit or to ask about; give it again for more (at most 10); of an edit the first one "
              "sets "
              "the size; none: text to image",
-     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_EMBED),
+     .commands = RUNS | ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_JUDGE) | ON(CLI_EMBED),
      .offset = FIELD(images)},
+    {.name = "rewrite-prompts",
+     .kind = CLI_FILE,
+     .group = "Input",
+     .value = "FILE.json",
+     .help = "the authors' texts that a language model is told to rewrite the prompt by, which sees the images: Qwen's "
+             "edit polisher or FLUX.2's caption upsampling (tests/golden/generate_rewrite_prompts.py makes the file); "
+             "rerun: rewrite the original again, and fail where another prompt comes of it",
+     .commands = RUNS | ON(CLI_EMBED) | ON(CLI_REWRITE),
+     .required = ON(CLI_REWRITE),
+     .offset = FIELD(rewrite.prompts)},
+    {.name = "rewrite-model",
+     .kind = CLI_FOLDER,
+     .group = "Input",
+     .value = "DIR|ORG/NAME[@REV]",
+     .otherwise = "the text encoder of the editing model",
+     .help = "who rewrites: a Qwen2.5-VL or Mistral-Small-3",
+     .commands = RUNS | ON(CLI_EMBED),
+     .offset = FIELD(rewrite.model)},
+    {.name = "rewrite-temperature",
+     .kind = CLI_NUMBER,
+     .group = "Input",
+     .value = "X",
+     .otherwise = "0: always the most likely token",
+     .help = "draw the new prompt, with the command line's seed; FLUX.2's authors recommend 0.15",
+     .commands = ON(CLI_EDIT) | ON(CLI_EMBED) | ON(CLI_REWRITE),
+     .min = 0,
+     .max = 1e4,
+     .offset = FIELD(rewrite.temperature)},
     {.name = "system",
      .kind = CLI_TEXT,
      .group = "Input",
@@ -170,14 +199,15 @@ static unsigned other_commands(const char *name) {
         const char *name;
         unsigned commands;
     } others[] = {
-        {"prompt", ON(CLI_CHAT)},
+        {"prompt", ON(CLI_CHAT) | ON(CLI_REWRITE)},
         {"lora", ON(CLI_LORA) | ON(CLI_T2I)},
-        {"seed", ON(CLI_CHAT)},
-        {"exif-transpose", ON(CLI_CHAT)},
-        {"dtype", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
-        {"device", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I) | ON(CLI_SELFTEST) | ON(CLI_STUDY)},
-        {"vram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
-        {"host-ram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
+        {"seed", ON(CLI_CHAT) | ON(CLI_REWRITE)},
+        {"exif-transpose", ON(CLI_CHAT) | ON(CLI_REWRITE)},
+        {"dtype", ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
+        {"device", ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I) | ON(CLI_SELFTEST) |
+                       ON(CLI_STUDY)},
+        {"vram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
+        {"host-ram", ON(CLI_STUDY) | ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
         {"weights", ON(CLI_STUDY)},
         {"num-inference-steps", ON(CLI_T2I)},
         {"decoder-steps", ON(CLI_T2I)},
@@ -187,10 +217,10 @@ static unsigned other_commands(const char *name) {
         {"text-encoder-out-layers", ON(CLI_T2I)},
         {"width", ON(CLI_T2I)},
         {"height", ON(CLI_T2I)},
-        {"gemm", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
-        {"conv", ON(CLI_CHAT) | ON(CLI_SELFTEST)},
-        {"threads", ON(CLI_CHAT) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) | ON(CLI_VERIFY) | ON(CLI_STATS) |
-                        ON(CLI_T2I) | ON(CLI_STUDY)},
+        {"gemm", ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_SELFTEST)},
+        {"conv", ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_SELFTEST)},
+        {"threads", ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_SELFTEST) |
+                        ON(CLI_VERIFY) | ON(CLI_STATS) | ON(CLI_T2I) | ON(CLI_STUDY)},
     };
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (!strcmp(others[i].name, name)) return others[i].commands;
@@ -224,22 +254,23 @@ static struct cli_option option_of(const struct lk_parameter *p, struct texts *t
         snprintf(range, sizeof range, ", %.10g to %.10g", p->min, p->max);
     snprintf(texts->help, sizeof texts->help, "%s%s%s%s%s", p->help, range, *families ? " (" : "", families,
              *families ? ")" : "");
-    return (struct cli_option){.name = p->name,
-                               .alias = p->alias,
-                               .letter = p->letter,
-                               .kind = kinds[p->kind],
-                               .group = p->group,
-                               .value = p->unit,
-                               .otherwise = *texts->otherwise ? texts->otherwise : NULL,
-                               .help = texts->help,
-                               .commands = ((SHAPES | ON(CLI_SERVE)) & ~not_taken(p->name)) |
-                                           (p->machine ? ON(CLI_RERUN) : 0) | other_commands(p->name),
-                               .required = strcmp(p->name, "prompt") ? 0 : ON(CLI_EDIT) | ON(CLI_CHAT) | ON(CLI_EMBED),
-                               .min = p->min,
-                               .max = p->max,
-                               .choices = p->choices,
-                               .offset = offsetof(struct cli_arguments, job) + p->offset,
-                               .parameter = p};
+    return (struct cli_option){
+        .name = p->name,
+        .alias = p->alias,
+        .letter = p->letter,
+        .kind = kinds[p->kind],
+        .group = p->group,
+        .value = p->unit,
+        .otherwise = *texts->otherwise ? texts->otherwise : NULL,
+        .help = texts->help,
+        .commands = ((SHAPES | ON(CLI_SERVE)) & ~not_taken(p->name)) | (p->machine ? ON(CLI_RERUN) : 0) |
+                    other_commands(p->name),
+        .required = strcmp(p->name, "prompt") ? 0 : ON(CLI_EDIT) | ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_EMBED),
+        .min = p->min,
+        .max = p->max,
+        .choices = p->choices,
+        .offset = offsetof(struct cli_arguments, job) + p->offset,
+        .parameter = p};
 }
 
 struct cli_option_part cli_options_of_parameters(void) {

@@ -1,7 +1,7 @@
 #include <string.h>
 
 #include "tools/cli/cli.h"
-#include "tools/cli/edit/job.h"
+#include "tools/cli/edit/rewrite.h"
 
 /* What `edit` and `embed` are told: one job, or a list of them. */
 static enum lk_code run(const struct cli_arguments *a, struct cli_jobs *jobs) {
@@ -14,11 +14,12 @@ static enum lk_code run(const struct cli_arguments *a, struct cli_jobs *jobs) {
     if (!jobs->file) {
         jobs->list = &job;
         jobs->n = 1;
-        return cli_jobs_run(jobs);
     }
-    enum lk_code rc = cli_jobs_read(jobs, &job);
+    enum lk_code rc = jobs->file ? cli_jobs_read(jobs, &job) : LK_OK;
+    if (!rc && a->rewrite.prompts) rc = cli_rewrite_jobs(a, jobs);
     if (!rc) rc = cli_jobs_run(jobs);
-    cli_jobs_free(jobs);
+    cli_rewrite_jobs_free(jobs);
+    if (jobs->file) cli_jobs_free(jobs);
     return rc;
 }
 

@@ -181,6 +181,7 @@ static enum lk_code write_picture(struct state *s, struct item *it) {
     run->isa = s->device->architecture;
     run->pipeline = s->pipeline;
     run->job = &it->job->job;
+    run->rewrite = it->job->rewrite.record;
     run->result = &it->queued.result;
     if (!s->weights_identity[0]) LK_TRY(lk_pipeline_weights_identity(s->pipeline, s->weights_identity));
     return lk_recipe_write(it->job->output, run);
@@ -236,6 +237,7 @@ static enum lk_code warn_of_colours(struct state *s, const char *path) {
 static enum lk_code prepare(struct state *s, struct item *it) {
     const struct cli_job *job = it->job;
     for (int i = 0; i < job->n_images; i++) LK_TRY(warn_of_colours(s, job->images[i]));
+    if (job->rewrite.error.code) return lk_error_set(&job->rewrite.error);
     for (int i = 0; i < job->n_images; i++)
         LK_TRY(lk_recipe_image_read(job->images[i], job->image_sha256[i], job->job.run.exif_transpose, &it->images[i],
                                     it->run.image_names[i], it->run.image_sha256[i]));

@@ -10,6 +10,10 @@ struct cli_job {
     const char *output;
     const char *image_sha256[LK_MAX_REFERENCES]; /* that the images must have; NULL: any */
     char where[64];                              /* of a list: "line 3"; else "" */
+    struct {
+        char *original, *record, *text; /* lk_malloc'ed; NULL: the prompt is as given */
+        struct lk_error error;          /* code LK_OK: none */
+    } rewrite;                          /* models/rewrite/rewrite.h */
 };
 
 struct cli_jobs {

@@ -4,7 +4,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/edit/job.h"
+#include "tools/cli/edit/rewrite.h"
 #include "models/recipe.h"
 
 /* Whether this build can be expected to give the recorded bits at all. */
@@ -97,7 +97,9 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
         char *loras[LK_MAX_LORAS] = {NULL};
         cli_rerun_job(&job.job, &r, &a->job);
         job.job.request.mask_sha256 = r.mask.sha256;
-        rc = match_loras(&r, &job.job, loras);
+        job.rewrite.record = r.rewrite;
+        rc = a->rewrite.prompts ? cli_rewrite_again(a, &r) : LK_OK;
+        if (!rc) rc = match_loras(&r, &job.job, loras);
         for (int i = 0; i < a->n_images; i++) {
             job.images[i] = a->images[i];
             job.image_sha256[i] = r.images[i].sha256;

@@ -39,8 +39,30 @@ static void print_configs(const struct lk_recipe *r) {
     cJSON_Delete(configs);
 }
 
+/* What the prompt was made of, by what. */
+static void print_rewrite(const char *text) {
+    cJSON *r = text ? cJSON_Parse(text) : NULL;
+    const cJSON *model = cJSON_GetObjectItemCaseSensitive(r, "model");
+    const char *values[] = {cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(r, "original")),
+                            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(r, "style")),
+                            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(model, "name")),
+                            cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(model, "weights"))};
+    if (values[0] && values[1] && values[2] && values[3]) {
+        line("original", values[0]);
+        printf("%-12s", "rewritten");
+        cli_print_text(stdout, values[1]);
+        printf(" by ");
+        cli_print_text(stdout, values[2]);
+        printf(", weights ");
+        cli_print_text(stdout, values[3]);
+        putchar('\n');
+    }
+    cJSON_Delete(r);
+}
+
 static void print_recipe(const struct lk_recipe *r) {
     line("prompt", r->job.request.prompt);
+    print_rewrite(r->rewrite);
     if (r->n_cut_ids) printf("%-12s%" PRId64 " tokens at the end, which the model did not read\n", "cut", r->n_cut_ids);
     printf("%-12s%dx%d\n", "size", r->job.request.width, r->job.request.height);
     printf("%-12s%" PRIu64 " (", "seed", r->job.request.seed);

@@ -23,6 +23,10 @@ static void print_json(const struct lk_study *study, size_t i, const struct lk_s
     lk_text_add(out, "], \"prompt_id\": \"%s\", \"category\": \"%s\", \"prompt_text\": ", job->prompt->id,
                 job->prompt->category);
     lk_text_json(out, job->prompt->text);
+    if (job->original_prompt) {
+        lk_text_add(out, ", \"original_prompt\": ");
+        lk_text_json(out, job->original_prompt);
+    }
     const struct {
         const char *key, *text;
     } texts[] = {{"feature_prompt", job->feature_prompt},

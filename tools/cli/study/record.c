@@ -80,6 +80,10 @@ static void add_time(struct lk_text *out, const char *key, int64_t ms) {
 
 /* What it was made with beside settings: a mask, adapters; where there are none, nothing. */
 static void add_treatment(struct lk_text *out, const struct lk_study_job *job) {
+    if (job->rewrite) {
+        add_text(out, "original_prompt", job->original_prompt);
+        lk_text_add(out, ",\"rewrite\":%s", job->rewrite->record);
+    }
     if (job->mask) {
         const char *slash = strrchr(job->mask->file, '/');
         add_text(out, "mask", slash ? slash + 1 : job->mask->file);

@@ -352,12 +352,17 @@ enum lk_code study_run_list(const struct cli_arguments *a, const struct study_li
     return rc;
 }
 
-/* A study of which nothing can be made is not begun: each job would fail. */
+/* A study of which nothing can be made is not begun: each job would fail. Nor is one whose prompts are still to be
+ * rewritten. */
 static enum lk_code check_some(const struct study_list *list) {
+    bool any = false;
     for (size_t i = list->n; i--;) {
         LK_TRY(lk_study_job(list->study, (size_t)list->indexes[i], list->job));
-        if (!list->job->problem) return LK_OK;
+        if (list->job->rewrite_missing)
+            return lk_fail(LK_E_INPUT, "%s: %s: %s", lk_study_name(list->study), list->job->name, list->job->problem);
+        any |= !list->job->problem;
     }
+    if (any) return LK_OK;
     size_t n;
     const char *lacking = lk_study_lacking(list->study, &n);
     return lk_fail(LK_E_INPUT, "%s: no job can be made: %s: %s%s%.*s; 'likeness study check' names all that is missing",

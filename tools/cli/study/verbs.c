@@ -85,6 +85,19 @@ const struct cli_verb cli_study_verbs[] = {
      .operands = "MANIFEST.json",
      .options = "",
      .run = study_validate},
+    {.name = "rewrite",
+     .summary = "rewrite the prompts of the models that have a \"rewrite\", before any picture",
+     .operands = "STUDY.json",
+     .options = "output overwrite follow-links device threads vram host-ram quiet",
+     .text =
+         "Each text is added to the file that the model's \"rewrite\" names, with how it was made; the same command "
+         "goes on after a kill. A prompt without a usable text is kept as failed, with the replies. The report "
+         "counts the words that name a group, by the sources' groups.",
+     .says = (const char *const[]){"output", "DIR",
+                                   "a folder for a report of what the rewriter made of the prompts; created if needed "
+                                   "[default: none]",
+                                   NULL},
+     .with_study = study_rewrite},
     {.name = "run",
      .summary = "make a study's outputs, or go on where the last run stopped",
      .operands = "STUDY.json",

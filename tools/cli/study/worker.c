@@ -318,6 +318,7 @@ static enum lk_code prepare(struct worker *w, struct study_job *job) {
     job->run.isa = w->device->architecture;
     job->run.pipeline = w->pipeline;
     job->run.job = &job->job;
+    job->run.rewrite = job->study.rewrite ? job->study.rewrite->record : NULL;
     job->queued.request = r;
     struct lk_plan plan;
     return r->width || r->height ? cli_job_plan(w->pipeline, w->device, &job->job, &plan) : LK_OK;

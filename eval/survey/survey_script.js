@@ -11,7 +11,10 @@
 
   const answered = (q) => q.querySelector('input:checked') !== null;
   const complete = () => questions.every(answered);
-  const say = (text) => { status.textContent = text; };
+  const say = (text) => {
+    status.textContent = text; /* a long one makes the bar higher */
+    if (document.activeElement.closest('fieldset') === questions[now]) show(questions[now]);
+  };
 
   const refresh = () => {
     questions.forEach((q, i) => q.classList.toggle('now', i === now));

@@ -166,17 +166,19 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* How long tasks took against what participants were told: pay follows time. Simulated participants take none. */
+/* How long tasks took against what participants were told: pay follows time. Simulated participants do not count. */
 static enum lk_code count_time(struct lk_survey *s, struct lk_survey_counts *out) {
     double pay, *minutes = lk_malloc(((size_t)out->n_submitted + 1) * sizeof *minutes);
     size_t n = 0;
     sqlite3_stmt *q;
     lk_survey_terms(s->study, out->estimate, &pay);
     out->median_minutes = NAN;
+    snprintf(out->told, sizeof out->told, out->estimate[0] < out->estimate[1] ? "%.3g to %.3g" : "%.3g",
+             out->estimate[0], out->estimate[1]);
     if (!minutes) return lk_fail(LK_E_NOMEM, "out of memory for the times of tasks");
     enum lk_code rc = lk_sql_open(&s->sql, &q,
-                                  "SELECT c.submitted_at-c.claimed_at FROM read_claims c WHERE c.state='submitted' "
-                                  "LIMIT ?1",
+                                  "SELECT c.submitted_at-c.claimed_at FROM read_claims c JOIN read_participants p ON "
+                                  "p.id=c.participant WHERE c.state='submitted' AND NOT p.pilot LIMIT ?1",
                                   "i", (int64_t)out->n_submitted);
     for (bool row = true; !rc && row;) {
         rc = lk_sql_step(&s->sql, q, &row);
@@ -187,6 +189,7 @@ static enum lk_code count_time(struct lk_survey *s, struct lk_survey_counts *out
         qsort(minutes, n, sizeof *minutes, ascending);
         out->median_minutes = (minutes[(n - 1) / 2] + minutes[n / 2]) / 2;
     }
+    out->n_timed = (int)n;
     out->time_off = n >= FEW_HITS && (100 * out->median_minutes < (100 - OFF_PERCENT) * out->estimate[0] ||
                                       100 * out->median_minutes > (100 + OFF_PERCENT) * out->estimate[1]);
     lk_free(minutes);

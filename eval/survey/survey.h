@@ -163,6 +163,8 @@ struct lk_survey_counts {
     int n_raters, n_excluded, n_hit[LK_N_QUALITY_RULES]; /* by the protocol's rules, as if all ended now */
     double median_minutes, estimate[2]; /* from taking a task to submitting it; as participants are told, at least and
                                            at most; NaN without */
+    int n_timed;                        /* tasks of the median, by people */
+    char told[32];                      /* the estimate in words: "25 to 30" */
     bool time_off;                      /* an alert: 5 or more took a fifth less, or more, than that */
     struct lk_survey_day days[31];
     int n_days, n_outliers; /* n_outliers: of them the first ones are told */

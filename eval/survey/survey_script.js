@@ -11,17 +11,29 @@
 
   const answered = (q) => q.querySelector('input:checked') !== null;
   const complete = () => questions.every(answered);
-  const say = (text) => { status.textContent = text; };
+  const say = (text) => {
+    status.textContent = text; /* a long one makes the bar higher */
+    if (document.activeElement.closest('fieldset') === questions[now]) show(questions[now]);
+  };
 
   const refresh = () => {
     questions.forEach((q, i) => q.classList.toggle('now', i === now));
     if (practice !== 'shown') next.disabled = frozen || !complete();
   };
+  /* The whole question, between the pictures that stay, with what was asked for, and the bar. */
+  const show = (q) => {
+    const root = document.documentElement.style, bar = form.querySelector('.bar');
+    const above = form.querySelector('.above') || (q.closest('section') || form).querySelector('figure');
+    const stays = above && getComputedStyle(above).position === 'sticky';
+    root.scrollPaddingTop = `${stays ? above.offsetHeight + 8 : 8}px`;
+    root.scrollPaddingBottom = `${bar.offsetHeight + 8}px`;
+    q.scrollIntoView({block: 'nearest'});
+  };
   const focus = (i) => {
     now = Math.max(0, Math.min(questions.length - 1, i));
     const q = questions[now];
     (q.querySelector('input:checked') || q.querySelector('input')).focus({preventScroll: true});
-    q.scrollIntoView({block: 'nearest'}); /* the whole question, beside the pictures that stay */
+    show(q);
     refresh();
   };
   /* text: why, in the server's words. */
@@ -195,6 +207,6 @@
     form.querySelectorAll('input[type=radio]').forEach((e) => { e.disabled = true; });
     next.focus({preventScroll: true});
     const wrong = form.querySelector('fieldset + .bad');
-    if (wrong) wrong.previousElementSibling.scrollIntoView({block: 'nearest'});
+    if (wrong) show(wrong.previousElementSibling);
   } else focus(open < 0 ? 0 : open);
 })();

@@ -252,7 +252,7 @@ static void two_tasks_for_each(void **state) {
     lk_pay_free(&pay);
     lk_text_free(&list);
     site_expect(&nobody, "/admin", headers, NULL, 200,
-                "A task took 13.0 minutes (median of 20); participants are told 10");
+                "A task took 13.0 minutes (median of 20); participants are told 10.");
     site_expect(&nobody, "/admin", headers, NULL, 200, "Alert: tasks take over 20% less or more time");
     site_close(&s);
     /* A fifth more is not over it. */

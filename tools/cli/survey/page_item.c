@@ -199,11 +199,12 @@ static void foot(const struct item_page *v) {
     struct lk_text *out = &p->reply->body;
     lk_text_add(out, "<dialog id=\"guidelines\" aria-labelledby=\"guidelines-title\">\n<h2 id=\"guidelines-title\">");
     page_say(p, "guidelines_title");
-    lk_text_add(out, "</h2>\n");
-    page_guidelines(p, &v->questions, v->item);
-    lk_text_add(out, "<form method=\"dialog\"><button>");
+    /* The button comes first: it has the focus, and what has it is scrolled to. */
+    lk_text_add(out, "</h2>\n<form method=\"dialog\"><button>");
     page_say(p, "guidelines_close");
-    lk_text_add(out, "</button></form>\n</dialog>\n<dialog id=\"zoom\" tabindex=\"0\" aria-label=\"");
+    lk_text_add(out, "</button></form>\n");
+    page_guidelines(p, &v->questions, v->item);
+    lk_text_add(out, "</dialog>\n<dialog id=\"zoom\" tabindex=\"0\" aria-label=\"");
     page_say(p, "zoom_title");
     lk_text_add(out, "\"></dialog>\n<details id=\"keys\"><summary>");
     page_say(p, "keys_title");

@@ -45,8 +45,8 @@ enum lk_code page_admin(struct survey_page *p) {
                 p->study->n_tasks * p->study->places, n.n_submitted, n.n_abandoned, n.n_last_day, n.n_checks_right,
                 n.n_checks, n.n_comments, n.n_errors);
     if (!isnan(n.median_minutes))
-        lk_text_add(out, "<p>A task took %.1f minutes (median of %d); participants are told %.3g to %.3g.</p>\n",
-                    n.median_minutes, n.n_submitted, n.estimate[0], n.estimate[1]);
+        lk_text_add(out, "<p>A task took %.1f minutes (median of %d); participants are told %s.</p>\n",
+                    n.median_minutes, n.n_timed, n.told);
     if (n.time_off)
         lk_text_add(out,
                     "<p class=\"note bad\">Alert: tasks take over 20%% less or more time than participants are told "

@@ -126,9 +126,11 @@ static struct seen simulate(const struct effects *e, double rate, double planted
     return seen;
 }
 
-/* Observed in 2,000 data sets of each: any group where there is none, the planted group, the interval of its
- * difference, that of the largest difference, in percent: see the table. Rates of 3 % borrow the design effect of all
- * groups, and their intervals are too wide rather than too narrow. */
+/* Observed in 2,000 data sets of each, in percent: any group found, the planted group found, its interval holds, that
+ * of the largest difference holds. No difference: 5.3, 1.0, 95.9, 95.3; 5.1, 0.8, 95.4, 95.4; 4.7, 0.9, 99.4, 95.7.
+ * From 10 to 15 %: 14.8, 12.8, 93.8, 98.5; 25.9, 23.5, 95.2, 99.0. From 1 to 6 %: 92.4, 92.3, 95.7, 93.8. From 10 to 20
+ * and 30 %: 49.1, 47.8, 93.6, 97.9; 95.5, 95.3, 94.0, 95.8. Where hardly anybody is refused (3 %), groups borrow the
+ * design effect of all, and intervals are too wide rather than too narrow. */
 static const struct {
     const char *name;
     const struct effects *effects;

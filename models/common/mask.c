@@ -71,7 +71,8 @@ enum lk_code lk_mask_begin(struct lk_walk *w) {
     if (!q->mask && q->mask_feather) return lk_fail(LK_E_USAGE, "mask_feather: there is no mask; leave it out");
     if (!q->mask && q->mask_cell) return lk_fail(LK_E_USAGE, "mask_cell: there is no mask; leave it out");
     if (!q->mask && q->strength > 0 && q->strength < 1)
-        return lk_fail(LK_E_USAGE, "strength: there is no mask; leave it out");
+        return lk_fail(LK_E_USAGE,
+                       "strength: there is no mask, and without one an edit starts from noise; leave it out");
     if (!q->mask) return LK_OK;
     if (!q->n_images) return lk_fail(LK_E_USAGE, "mask: expected an image to edit, got none");
     if (q->accel && !strcmp(q->accel, "region"))

@@ -1,5 +1,6 @@
 #include "models/common/mask.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "engine/base/file.h"
 #include "engine/bf16.h"
 
-enum { MAX_MASK_BYTES = 1 << 28, IHDR_DEPTH = 24, IHDR_COLOUR = 25, EDITED = 128 };
+enum { MAX_MASK_BYTES = 1 << 28, IHDR_DEPTH = 24, IHDR_COLOUR = 25, EDITED = 128, COLUMNS = 512 };
 
 /* Bits that compression or a palette may have changed are no mask. */
 static enum lk_code check_format(const char *path, const unsigned char *bytes, size_t n) {
@@ -70,7 +71,8 @@ enum lk_code lk_mask_begin(struct lk_walk *w) {
     if (!q->mask && q->mask_feather) return lk_fail(LK_E_USAGE, "mask_feather: there is no mask; leave it out");
     if (!q->mask && q->mask_cell) return lk_fail(LK_E_USAGE, "mask_cell: there is no mask; leave it out");
     if (!q->mask && q->strength > 0 && q->strength < 1)
-        return lk_fail(LK_E_USAGE, "strength: there is no mask; leave it out");
+        return lk_fail(LK_E_USAGE,
+                       "strength: there is no mask, and without one an edit starts from noise; leave it out");
     if (!q->mask) return LK_OK;
     if (!q->n_images) return lk_fail(LK_E_USAGE, "mask: expected an image to edit, got none");
     if (q->accel && !strcmp(q->accel, "region"))
@@ -221,20 +223,23 @@ static bool is_edited(const struct lk_image *mask, const struct lk_mask_window *
            at_x < m->left + m->width && at_y >= m->top && at_y < m->top + m->height;
 }
 
-/* Pixels from each to the nearest kept one of its column, at most `most`. */
+/* Pixels from each to the nearest kept one of its column, at most `most`: down, then up, some columns at a time. */
 static void column_distances(const struct lk_image *mask, const struct lk_mask_window *m, int most, int *out) {
     const int width = mask->width, height = mask->height;
 #pragma omp parallel for schedule(static)
-    for (int x = 0; x < width; x++) {
-        for (int y = 0, d = most; y < height; y++) {
-            d = !is_edited(mask, m, x, y) ? 0 : d < most ? d + 1 : most;
-            out[(size_t)y * (size_t)width + (size_t)x] = d;
-        }
-        for (int y = height, d = most; y-- > 0;) {
-            int *at = &out[(size_t)y * (size_t)width + (size_t)x];
-            d = !*at ? 0 : d < most ? d + 1 : most;
-            if (d < *at) *at = d;
-        }
+    for (int first = 0; first < width; first += COLUMNS) {
+        const int last = first + COLUMNS < width ? first + COLUMNS : width;
+        for (int y = 0; y < height; y++)
+            for (int x = first; x < last; x++) {
+                int *at = &out[(size_t)y * (size_t)width + (size_t)x];
+                const int above = y ? at[-width] : most;
+                *at = !is_edited(mask, m, x, y) ? 0 : above < most ? above + 1 : most;
+            }
+        for (int y = height - 1; y-- > 0;)
+            for (int x = first; x < last; x++) {
+                int *at = &out[(size_t)y * (size_t)width + (size_t)x];
+                if (at[width] + 1 < *at) *at = at[width] + 1;
+            }
     }
 }
 
@@ -252,6 +257,18 @@ static uint8_t alpha_at(const int *columns, int width, int x, int feather) {
     return (uint8_t)floor(255 * sqrt((double)nearest) / (double)most + 0.5);
 }
 
+/* Alpha of a row: where no column within reach has a kept pixel within reach, it is 255. */
+static void alpha_row(const int *columns, int width, int feather, uint8_t *out) {
+    const int most = feather + 1;
+    int last = INT_MIN / 2; /* the last such column */
+    for (int k = 0; k < most && k < width; k++)
+        if (columns[k] < most) last = k;
+    for (int x = 0; x < width; x++) {
+        if (x + most < width && columns[x + most] < most) last = x + most;
+        out[x] = last < x - most ? 255 : alpha_at(columns, width, x, feather);
+    }
+}
+
 static enum lk_code check_kept(const struct lk_image *out, const struct lk_image *source, const int *columns) {
     for (size_t i = 0; i < (size_t)out->width * (size_t)out->height; i++)
         if (!columns[i] && memcmp(out->pixels + 3 * i, source->pixels + 3 * i, 3) != 0)
@@ -264,21 +281,23 @@ enum lk_code lk_mask_paste(struct lk_image *made, const struct lk_image *source,
     struct lk_image rgb = {0}, out = {0};
     const int width = mask->width, height = mask->height;
     int *columns = lk_malloc((size_t)width * (size_t)height * sizeof *columns);
-    enum lk_code rc = columns ? lk_image_to_rgb(&rgb, source) : lk_fail(LK_E_NOMEM, "mask: out of memory");
+    uint8_t *own = alpha ? NULL : lk_malloc((size_t)width * (size_t)height);
+    if (!alpha) alpha = own;
+    enum lk_code rc = columns && alpha ? lk_image_to_rgb(&rgb, source) : lk_fail(LK_E_NOMEM, "mask: out of memory");
     if (!rc) rc = make_canvas(made, &rgb, window, &out);
     if (!rc) column_distances(mask, window, feather + 1, columns);
 #pragma omp parallel for schedule(static)
-    for (int y = 0; y < (rc ? 0 : height); y++)
-        for (int x = 0; x < width; x++) {
-            const size_t at = (size_t)y * (size_t)width + (size_t)x;
-            const int a = alpha_at(columns + (size_t)y * (size_t)width, width, x, feather);
-            if (alpha) alpha[at] = (uint8_t)a;
+    for (int y = 0; y < (rc ? 0 : height); y++) {
+        const size_t row = (size_t)y * (size_t)width;
+        alpha_row(columns + row, width, feather, alpha + row);
+        for (size_t at = row; at < row + (size_t)width; at++)
             for (size_t c = 3 * at; c < 3 * at + 3; c++)
-                out.pixels[c] = (uint8_t)((a * out.pixels[c] + (255 - a) * rgb.pixels[c] + 127) / 255);
-        }
+                out.pixels[c] = (uint8_t)((alpha[at] * out.pixels[c] + (255 - alpha[at]) * rgb.pixels[c] + 127) / 255);
+    }
     if (!rc) rc = check_kept(&out, &rgb, columns);
     lk_image_free(&rgb);
     lk_free(columns);
+    lk_free(own);
     if (rc) {
         lk_image_free(&out);
         return rc;

@@ -56,7 +56,7 @@ static void test_paste(void **state) {
 static void test_paste_sizes(void **state) {
     uint64_t random = 5;
     (void)state;
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 1000; i++) {
         const int width = 1 + (int)(test_random(&random) % 90), height = 1 + (int)(test_random(&random) % 90);
         struct lk_mask_window m = {.resized_width = 1 + (int)(test_random(&random) % 90),
                                    .resized_height = 1 + (int)(test_random(&random) % 90)};

@@ -87,7 +87,7 @@ static void refuses_flags(void **state) {
     assert_fails(PARSE(&a, "zzzzzz"), LK_E_USAGE, "'likeness help' lists them");
     assert_fails(PARSE(&a, "edit", "--imgae", "x"), LK_E_USAGE, "did you mean --image?");
     assert_fails(PARSE(&a, "edit", "--num-steps", "3"), LK_E_USAGE, "no such option");
-    assert_fails(PARSE(&a, "edit", "--strength", "1"), LK_E_USAGE, "always starts from noise");
+    assert_fails(PARSE(&a, "edit", "--init-img", "x"), LK_E_USAGE, "give the picture with --image");
     assert_fails(PARSE(&a, "edit", "--manifest", "x"), LK_E_USAGE, "belongs to: verify");
     assert_fails(PARSE(&a, "edit", "-z"), LK_E_USAGE, "-z: no such option");
     assert_fails(PARSE(&a, "edit", "--seed"), LK_E_USAGE, "--seed: needs a value");

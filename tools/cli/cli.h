@@ -11,6 +11,7 @@ enum lk_code cli_chat(const struct cli_arguments *arguments);
 enum lk_code cli_models(const struct cli_arguments *arguments);
 enum lk_code cli_verify(const struct cli_arguments *arguments);
 enum lk_code cli_quantize(const struct cli_arguments *arguments);
+enum lk_code cli_mask(const struct cli_arguments *arguments);
 enum lk_code cli_lora(const struct cli_arguments *arguments);
 enum lk_code cli_lora_merge(const struct cli_arguments *arguments);
 enum lk_code cli_show(const struct cli_arguments *arguments);

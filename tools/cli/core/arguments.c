@@ -46,7 +46,6 @@ static const struct cli_option *find_letter(char letter) {
 /* Flags of other programs whose meaning this one has under another name, or lacks on purpose. */
 static const char *advice(const char *name) {
     static const char *const known[][2] = {
-        {"strength", "reference images condition the model; the output always starts from noise"},
         {"init-img", "give the picture with --image"},
         {"diffusion-model", "give the whole model folder with --model"},
     };

@@ -49,6 +49,14 @@ static const char *const rewrite_examples[] = {
     "likeness edit -m Qwen/Qwen-Image-Edit-2511 --rewrite-prompts qwen-edit-2511.json -r in.jpg -p \"red hair\" -o "
     "out.png",
     NULL};
+static const char *const mask_examples[] = {
+    "Everything but the face may change",
+    "likeness mask in.jpg --keep face --faces yunet.safetensors -o keep.png",
+    "The face alone, as a control",
+    "likeness mask in.jpg --edit face --faces yunet.safetensors --grow 0.6 -o edit.png",
+    "By hand",
+    "likeness mask in.jpg --keep 100,80,200,260 --shape box --grow 0 -o keep.png",
+    NULL};
 static const char *const models_examples[] = {"What there is", "likeness models", "For a script",
                                               "likeness models --json", NULL};
 static const char *const verify_examples[] = {"Weights in the HF cache", "likeness verify black-forest-labs/FLUX.2-dev",
@@ -152,6 +160,15 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                      .examples = rewrite_examples,
                      .parallel = true,
                      .run = cli_rewrite},
+    [CLI_MASK] = {.name = "mask",
+                  .summary = "draw a mask that keeps the face, or nothing else",
+                  .usage = "SOURCE (--keep|--edit) face|X,Y,WIDTH,HEIGHT -o FILE.png [options]",
+                  .positional = "SOURCE",
+                  .positional_required = true,
+                  .text = "For edit --mask, and for the masks of a study. White is edited, black keeps the source's "
+                          "bytes. The file says how it was made.",
+                  .examples = mask_examples,
+                  .run = cli_mask},
     [CLI_MODELS] = {.name = "models",
                     .summary = "list the models and their default parameters",
                     .usage = "[--json]",

@@ -168,6 +168,7 @@ const struct cli_option *cli_option(size_t i) {
 void cli_arguments_init(struct cli_arguments *arguments) {
     *arguments =
         (struct cli_arguments){.command = CLI_HELP,
+                               .mask = {.shape = "ellipse", .several = "refuse", .grow = 0.25},
                                .bench = {"md", 5, 4, 0},
                                .cases = 20,
                                .jobs_per_visit = 4,

@@ -13,6 +13,7 @@ enum cli_command {
     CLI_PLAN,
     CLI_CHAT,
     CLI_REWRITE,
+    CLI_MASK,
     CLI_MODELS,
     CLI_VERIFY,
     CLI_QUANTIZE,
@@ -70,6 +71,10 @@ struct cli_arguments {
         const char *prompts, *model; /* NULL: not given */
         double temperature;
     } rewrite;
+    struct cli_mask_arguments {
+        const char *keep, *edit, *shape, *several; /* keep, edit NULL: not given */
+        double grow;
+    } mask;
     const char *output;
     bool overwrite;
     const char *dump_steps;

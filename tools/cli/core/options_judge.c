@@ -19,8 +19,8 @@ static const struct cli_option options[] = {
      .help =
          "weights of the face detector YuNet, under the names of its authors' state. judge of pixels: the face that "
          "it finds in the source is the region, where it finds none the middle; t2i: what label looks at and export "
-         "covers",
-     .commands = ON(CLI_JUDGE) | ON(CLI_T2I),
+         "covers; mask: the faces that are kept or edited",
+     .commands = ON(CLI_JUDGE) | ON(CLI_T2I) | ON(CLI_MASK),
      .offset = FIELD(report.faces)},
     {.name = "check",
      .kind = CLI_CHOICE,

@@ -188,6 +188,7 @@ struct lk_plan {
         bool pinned;                                         /* from a copy in pinned memory, else by readers */
         bool packed;                                         /* some are quantised */
         double resident_s, placed_s; /* predicted, once through the stage: all resident, and as placed */
+        double flops;                /* of those; once through the stage may be several forwards */
     } placed[LK_MAX_STAGES];
     int n_placed;
 };

@@ -1,10 +1,12 @@
 /* What keeps a study from being run. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "engine/base/alloc.h"
 #include "engine/image/image.h"
 #include "eval/design/internal.h"
+#include "models/common/files.h"
 
 struct checked {
     const struct lk_study *study;
@@ -64,6 +66,20 @@ size_t lk_study_leaks(const struct lk_study *s, char source[64]) {
         }
     }
     return n;
+}
+
+int lk_study_few_sources(const struct lk_study *s, const char **attribute, const char **level, int *n) {
+    int n_attributes, n_few = 0;
+    const struct lk_attribute *attributes = lk_study_attributes(s, &n_attributes);
+    for (int a = n_attributes; a--;)
+        for (int l = 0, told = false; l < attributes[a].n && !told; l++) {
+            int count = 0;
+            for (int i = 0; i < s->n_sources; i++) count += s->sources[i].id && s->sources[i].level[a] == l;
+            if (!count || count >= LK_LEAST_SOURCES) continue;
+            n_few += told = true;
+            *attribute = attributes[a].name, *level = attributes[a].keys[l], *n = count;
+        }
+    return n_few;
 }
 
 size_t lk_study_other_colours(const struct lk_study *s, const char **first, char profile[LK_IMAGE_PROFILE_NAME]) {
@@ -128,7 +144,13 @@ static enum lk_code check_models(struct checked *c) {
         const char *family = lk_pipeline_family(pipeline);
         if (lk_family_bit_of(family) != lk_family_bit_of(model->family))
             NOTE(c, "models.%s: %s: expected a model as %s, got %s\n", key, model->path, model->family, family);
+        struct stat st;
+        const char *folder = lk_pipeline_folder(pipeline);
+        const bool is_folder = folder && !stat(folder, &st) && S_ISDIR(st.st_mode);
+        rc = is_folder ? lk_model_check_weights(folder, model->job.run.transformer) : LK_OK;
         lk_pipeline_close(pipeline);
+        if (rc == LK_E_NOMEM) return rc;
+        if (rc) NOTE(c, "models.%s: %s\n", key, lk_error_text());
     }
     return LK_OK;
 }

@@ -192,7 +192,7 @@ static void explain(struct lk_text *out, const char *title, const struct setting
         const bool number = settings->kind == INT || settings->kind == NUMBER;
         int used = snprintf(line, sizeof line, "%s", settings->help);
         if (number && used < 1000)
-            used += snprintf(line + used, sizeof line - (size_t)used, ", %.6g to %.15g", settings->min, settings->max);
+            used += snprintf(line + used, sizeof line - (size_t)used, ", %.6g to %.16g", settings->min, settings->max);
         if (settings->otherwise && used < 1000 && !strstr(settings->help, "[default"))
             snprintf(line + used, sizeof line - (size_t)used, " [default: %s]", settings->otherwise);
         lk_text_add(out, "  %s%s%s\n", settings->key, settings->choices ? "  " : "",

@@ -103,7 +103,7 @@ static const char *check_value(struct reader *r, const struct setting *s, const 
         double value;
         int64_t whole;
         const char *text = raw->kind == '0' ? plain(r, raw) : NULL;
-        snprintf(expected, sizeof expected, "a %snumber from %g to %.15g", s->kind == INT ? "whole " : "", s->min,
+        snprintf(expected, sizeof expected, "a %snumber from %g to %.16g", s->kind == INT ? "whole " : "", s->min,
                  s->max);
         if (text && s->kind == INT && !lk_read_int("", text, strlen(text), (int64_t)s->min, (int64_t)s->max, &whole))
             return text;

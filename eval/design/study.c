@@ -100,11 +100,13 @@ enum lk_code lk_study_complete_names(struct lk_study *s, struct lk_study_model *
     if (!m->family && preset >= 0 && (released || s->schema == 1)) m->family = presets[preset].family;
     if (!m->family) LK_TRY(find_family(s, m));
     if (!m->family && preset >= 0) m->family = presets[preset].family;
-    if (!m->family)
+    if (!m->family) {
+        snprintf(field, sizeof field, "models.%s.path", m->key);
         return lk_study_bad(s, field,
-                            "expected what kind of model %s is, which is not here, as \"flux2-dev\"; got "
-                            "nothing ('likeness models' lists them)",
+                            "expected a model that is here, got %s: no such folder and no repository in the cache; to "
+                            "plan without it say its \"family\", as \"flux2-dev\" ('likeness models' lists them)",
                             m->written);
+    }
     if (!m->label) m->label = preset >= 0 ? lk_factor_display(LK_FACTOR_MODEL, preset) : m->key;
     return LK_OK;
 }

@@ -232,6 +232,10 @@ const char *lk_study_lacking(const struct lk_study *study, size_t *n);
 
 /* The feature prompts that name a demographic group, over all experiments, and a source that has one; 0 and "". */
 size_t lk_study_leaks(const struct lk_study *study, char source[64]);
+/* Attributes of which the report will not speak, since a level has fewer than LK_LEAST_SOURCES sources: their number,
+ * the first one's name, its level and how many sources that has. */
+enum { LK_LEAST_SOURCES = 3 };
+int lk_study_few_sources(const struct lk_study *study, const char **attribute, const char **level, int *n);
 /* Sources whose colour profile is not sRGB's (engine/image/image.h): their number, the first one's file and profile. */
 size_t lk_study_other_colours(const struct lk_study *study, const char **first, char profile[LK_IMAGE_PROFILE_NAME]);
 

@@ -219,8 +219,8 @@ static enum lk_code read_prompt(struct lk_study *s, const struct lk_fields *fiel
     const struct lk_field *id = lk_fields_find(fields, "id"), *text = lk_fields_find(fields, "text"),
                           *category = lk_fields_find(fields, "category");
     if (!id || !lk_study_is_word(id->text, id->n, 40)) return wrong(at, "id", "1 to 40 letters, digits, - or _", id);
-    if (s->portrait && lk_prompt_parse(id->text, id->n) >= 0) return wrong(at, "id", "a new one", id);
-    if (lk_names_find(&s->own_ids, id->text, id->n) >= 0) return wrong(at, "id", "a new one", id);
+    if (s->portrait && lk_prompt_parse(id->text, id->n) >= 0) return wrong(at, "id", "one that no line before has", id);
+    if (lk_names_find(&s->own_ids, id->text, id->n) >= 0) return wrong(at, "id", "one that no line before has", id);
     if (!text || !text->text[strspn(text->text, " \t\r\n")]) return wrong(at, "text", "a prompt", text);
     if (!category || !lk_study_is_word(category->text, category->n, 40))
         return wrong(at, "category", "1 to 40 letters, digits, - or _", category);

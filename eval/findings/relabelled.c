@@ -240,8 +240,9 @@ static enum lk_code judge(struct asked *a, struct lk_claims_family *family, cons
         family->critical = j.critical = lk_relabelled_critical(&j.r, a->claims->family_alpha);
         if (j.r.exact && least > a->claims->family_alpha)
             snprintf(family->refused, sizeof family->refused,
-                     "%d %s can be arranged in %zu ways: no difference could be found at %.2g", n_of,
-                     family->family == LK_CLAIM_KIND ? "prompts" : "sources", j.r.n, a->claims->family_alpha);
+                     "%d %s can be relabelled in %zu ways, and %.2g needs %.0f: no difference could be found", n_of,
+                     family->family == LK_CLAIM_KIND ? "prompts" : "sources", j.r.n, a->claims->family_alpha,
+                     ceil(least * (double)j.r.n / a->claims->family_alpha));
         else
             rc = name_cells(a, family, &j);
     }

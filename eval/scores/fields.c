@@ -254,8 +254,10 @@ const char *lk_field_shown(const struct lk_field *field) {
 enum lk_code lk_field_wrong(const char *file, size_t line, const char *name, const char *expected,
                             const struct lk_field *field) {
     if (!field)
-        return lk_fail(LK_E_INPUT, "%s: line %zu: expected a column or field \"%s\" with %s, got none of this name",
-                       file, line, name, expected);
+        return lk_fail(
+            LK_E_INPUT,
+            "%s: line %zu: expected a column or field \"%s\" with %s, got none of this name or an empty cell", file,
+            line, name, expected);
     return lk_fail(LK_E_INPUT, "%s: line %zu: field \"%s\": expected %s, got \"%.60s\"", file, line, name, expected,
                    lk_field_shown(field));
 }

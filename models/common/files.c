@@ -89,6 +89,28 @@ enum lk_code lk_transformer_open(struct lk_checkpoint *out, const char *folder, 
     return lk_fail(LK_E_BIND, "%s: is a LoRA (%zu modules): give it to --lora", file, n_modules);
 }
 
+enum lk_code lk_model_check_weights(const char *folder, const char *transformer) {
+    static const char *const parts[][3] = {{"transformer", "transformer/config.json", "diffusion_pytorch_model"},
+                                           {"unet", "unet/config.json", "diffusion_pytorch_model"},
+                                           {"vae", "vae/config.json", "diffusion_pytorch_model"},
+                                           {"text_encoder", "text_encoder/config.json", "model"},
+                                           {"text_encoder_2", "text_encoder_2/config.json", "model"}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        struct lk_checkpoint checkpoint = {0};
+        char *config;
+        enum lk_code rc = lk_model_path(folder, parts[i][1], &config);
+        if (rc == LK_E_NOT_FOUND) continue;
+        LK_TRY(rc);
+        lk_free(config);
+        rc = !i && transformer ? lk_transformer_open(&checkpoint, folder, transformer)
+                               : lk_component_open_variant(&checkpoint, folder, parts[i][0], parts[i][2],
+                                                           (struct lk_file_variant){"fp16", false});
+        lk_checkpoint_close(&checkpoint);
+        LK_TRY(rc);
+    }
+    return LK_OK;
+}
+
 enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, lk_identity_fn *identity,
                                     char out[65]) {
     char all[8 * 65 + 1] = "";

@@ -37,6 +37,10 @@ enum lk_code lk_component_open_present(struct lk_checkpoint *out, const char *fo
 /* The transformer's weights: of the folder, or those in `file` (safetensors or GGUF) unless that is NULL. */
 enum lk_code lk_transformer_open(struct lk_checkpoint *out, const char *folder, const char *file);
 
+/* Whether each component in the folder that has a config has its weights: their files, headers and sizes. transformer:
+ * a file in place of the folder's; NULL: none. */
+enum lk_code lk_model_check_weights(const char *folder, const char *transformer);
+
 /* SHA-256 (hex) over the identities of n checkpoints. */
 typedef enum lk_code lk_identity_fn(const struct lk_checkpoint *checkpoint, char out[65]);
 enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, lk_identity_fn *identity,

@@ -218,7 +218,7 @@ static void what_is_wrong_is_named(void **state) {
     refused(attributes, "[{\"id\": \"S1\", \"path\": \"a.png\", \"skin_type\": \"IV\", \"head_covering\": \"none\"}]",
             prompts, models, EXP1, "field \"skin_type\": expected I, II, III, got \"IV\"");
     refused(attributes, "[{\"id\": \"S1\", \"path\": \"a.png\", \"skin_type\": \"I\"}]", prompts, models, EXP1,
-            "expected a column or field \"head_covering\" with none, hijab, got none of this name");
+            "expected a column or field \"head_covering\" with none, hijab, got none of this name or an empty cell");
     refused(attributes,
             "[{\"id\": \"S1\", \"path\": \"a.png\", \"skin_type\": \"I\", \"head_covering\": \"none\"},"
             " {\"id\": \"S1\", \"path\": \"b.png\", \"skin_type\": \"I\", \"head_covering\": \"none\"}]",
@@ -228,10 +228,10 @@ static void what_is_wrong_is_named(void **state) {
     refused(attributes, sources,
             "[{\"id\": \"K\", \"text\": \"x\", \"category\": \"c\"}, {\"id\": \"K\", \"text\": "
             "\"y\", \"category\": \"c\"}]",
-            models, EXP1, "field \"id\": expected a new one, got \"K\"");
+            models, EXP1, "field \"id\": expected one that no line before has, got \"K\"");
     refused(attributes, sources, prompts, "\"m\": {}", EXP1, "field \"models.m.path\": expected the model's folder");
     refused(attributes, sources, prompts, "\"m\": {\"path\": \"someone/thing\"}", EXP1,
-            "field \"models.m.family\": expected what kind of model someone/thing is");
+            "field \"models.m.path\": expected a model that is here, got someone/thing");
     refused(attributes, sources, prompts, "\"m\": {\"path\": \"someone/thing\", \"family\": \"sd9\"}", EXP1,
             "field \"models.m.family\": expected a name that 'likeness models' lists, got \"sd9\"");
     refused(attributes, sources, prompts, "\"a/b\": {\"path\": \"x/y\"}", EXP1, "as a model's key");

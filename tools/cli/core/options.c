@@ -128,7 +128,8 @@ static const struct cli_option options[] = {
      .group = "Output",
      .help = "print JSON instead of text",
      .commands = ON(CLI_PLAN) | ON(CLI_MODELS) | ON(CLI_VERIFY) | ON(CLI_SHOW) | ON(CLI_DEVICES) | ON(CLI_SELFTEST) |
-                 ON(CLI_STATS) | ON(CLI_SAMPLE) | ON(CLI_REVIEW) | ON(CLI_JUDGE) | ON(CLI_STUDY) | ON(CLI_REWRITE),
+                 ON(CLI_STATS) | ON(CLI_SAMPLE) | ON(CLI_REVIEW) | ON(CLI_JUDGE) | ON(CLI_STUDY) | ON(CLI_REWRITE) |
+                 ON(CLI_REPORT),
      .offset = FIELD(json)},
     {.name = "man",
      .kind = CLI_FLAG,

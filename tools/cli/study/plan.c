@@ -67,8 +67,11 @@ static enum lk_code plan_group(const struct lk_study_job *first, const struct lk
     for (int i = 0; i < g->plan.n_stages; i++) {
         const struct lk_plan_stage *stage = &g->plan.stages[i];
         g->flops += (double)stage->flops * stage->calls;
-        for (int k = 0; k < g->plan.n_placed && g->plan.fits; k++)
-            if (!strcmp(g->plan.placed[k].name, stage->name)) g->seconds += g->plan.placed[k].placed_s * stage->calls;
+        for (int k = 0; k < g->plan.n_placed && g->plan.fits; k++) {
+            const struct lk_plan_placed *placed = &g->plan.placed[k];
+            if (!strcmp(placed->name, stage->name) && placed->flops > 0)
+                g->seconds += placed->placed_s * (double)stage->flops * stage->calls / placed->flops;
+        }
     }
     return LK_OK;
 }

@@ -337,7 +337,9 @@ enum lk_code study_run_list(const struct cli_arguments *a, const struct study_li
                                     .machine_given = a->job.given,
                                     .jobs_per_visit = (int)a->jobs_per_visit,
                                     .json = a->json};
-        rc = study_read_devices(&s->run, a->study.devices ? a->study.devices : first->job.run.device, &devices);
+        const bool given = lk_job_given(&a->job, lk_parameter_named("device"));
+        const char *list_of = a->study.devices ? a->study.devices : given ? a->job.run.device : first->job.run.device;
+        rc = study_read_devices(&s->run, list_of, &devices);
     }
     if (!rc) {
         bool cpu = !strcmp(s->run.devices[0], "cpu");

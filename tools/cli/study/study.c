@@ -34,16 +34,28 @@ static void warn_of_colours(const struct lk_study *study) {
             n, first, profile);
 }
 
+static void warn_of_few_sources(const struct lk_study *study) {
+    const char *attribute, *level;
+    int n;
+    const int n_few = lk_study_few_sources(study, &attribute, &level, &n);
+    if (n_few)
+        lk_log(LK_LOG_WARNING,
+               "attributes of which the report will not speak: %d, the first %s: level %s has %d source%s, and %d are "
+               "needed",
+               n_few, attribute, level, n, n == 1 ? "" : "s", LK_LEAST_SOURCES);
+}
+
 enum lk_code study_check(const struct cli_arguments *a, struct lk_study *study) {
     struct lk_text text = {0};
     size_t n = 0;
     enum lk_code rc = lk_study_check(study, &text, &n);
     study_warn_of_leaks(study);
     warn_of_colours(study);
+    if (!lk_study_is_documented(study)) warn_of_few_sources(study);
     if (!rc && n) {
         fwrite(text.bytes, 1, text.n, stdout);
-        rc = lk_fail(LK_E_INPUT, "%s: %zu problems, the first: %.*s", a->more[0], n, (int)strcspn(text.bytes, "\n"),
-                     text.bytes);
+        rc = lk_fail(LK_E_INPUT, "%s: %zu problem%s, the first: %.*s", a->more[0], n, n == 1 ? "" : "s",
+                     (int)strcspn(text.bytes, "\n"), text.bytes);
     }
     lk_text_free(&text);
     if (!rc) rc = study_can_run(a, study);

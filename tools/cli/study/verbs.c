@@ -119,7 +119,7 @@ const struct cli_verb cli_study_verbs[] = {
                                    "devices",
                                    NULL,
                                    "a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1; with "
-                                   "--weights sharded one for all [default: the study's]",
+                                   "--weights sharded one for all [default: --device]",
                                    "retry-failed",
                                    NULL,
                                    "try again what failed three times",

@@ -168,7 +168,10 @@ class Model:
             import numpy
 
             image = numpy.asarray(image.convert("RGB"))
-        view = memoryview(image)
+        try:
+            view = memoryview(image)
+        except TypeError:
+            raise Error(f"images: expected a path, a picture of Pillow's or an array, got {type(image).__name__}", 2) from None
         if view.format != "B" or view.ndim not in (2, 3):
             raise Error(f"images: expected a path or uint8 of [height, width, channels], got {view.format} of {view.shape}", 2)
         height, width, channels = (*view.shape, 1)[:3]
@@ -250,12 +253,12 @@ def run(*words: Any, check: bool = True) -> str:
 
 
 def query(folder: Union[str, os.PathLike], sql: str):
-    """Rows of a run's or report's store as a pandas frame: query("run", "SELECT model, avg(value) FROM measured GROUP BY model")."""
-    import io
-
+    """Rows of a run's store as a pandas frame: query("run", "SELECT model, avg(value) AS rate FROM measured GROUP BY model")."""
     import pandas
 
-    return pandas.read_csv(io.StringIO(run("report", "--from", folder, "--query", sql)))
+    table = json.loads(run("report", "--from", folder, "--json", "--query", sql))
+    rows = [[cell.get("value") if isinstance(cell, dict) else cell for cell in row] for row in table["rows"]]
+    return pandas.DataFrame(rows, columns=[column["name"] for column in table["columns"]])
 
 
 def main() -> None:

@@ -39,6 +39,7 @@ struct lk_stage_visits {
     size_t n, capacity;
     int n_cycles; /* how often these visits were met */
     bool *reads;  /* per unit: whether an op of this stage reads it at all */
+    double flops; /* of a cycle */
 };
 
 struct lk_itinerary {

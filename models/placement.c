@@ -409,8 +409,8 @@ static enum lk_code describe_stages(const struct lk_placement *p, const struct l
         d->streamed_bytes = s->streamed_bytes;
         d->ring_bytes = s->ring_bytes;
         d->pinned = s->pinned;
-        d->resident_s = seconds.resident_s;
-        d->placed_s = seconds.placed_s;
+        d->resident_s = seconds.resident_s, d->placed_s = seconds.placed_s;
+        d->flops = p->itinerary.stages[i].flops;
     }
     return LK_OK;
 }
@@ -423,10 +423,6 @@ enum lk_code lk_placement_describe(const struct lk_device *plan, const struct lk
     const struct lk_device_rates rates = lk_device_rates(target->architecture);
     LK_TRY(target->memory->room(target, budget.bytes, &room));
     LK_TRY(lk_device_plan_itinerary(plan, &it));
-    double flops[LK_MAX_STAGES] = {0};
-    for (int i = 0; i < it.n_stages; i++)
-        for (size_t k = 0; k < it.stages[i].n; k++)
-            flops[i] += it.stages[i].visits[k].gemm_flops + it.stages[i].visits[k].attention_flops;
     if (budget.bytes_per_weight > 0) change_precision(&it, budget.bytes_per_weight);
     lk_placement_add_unpacking(&it, &rates);
     if (!budget.host_bytes) budget.host_bytes = UINT64_MAX;
@@ -441,7 +437,6 @@ enum lk_code lk_placement_describe(const struct lk_device *plan, const struct lk
         out->placed_bytes = p.whole ? out->device_bytes : p.block_bytes + target->memory_own;
         out->pinned_bytes = p.pinned_bytes;
         rc = describe_stages(&p, &rates, out);
-        for (int i = 0; i < out->n_placed; i++) out->placed[i].flops = flops[i];
         lk_placement_free(&p);
     }
     lk_itinerary_free(&it);

@@ -92,7 +92,11 @@ static enum lk_code build(const struct lk_plan_device *plan, struct lk_itinerary
         if (unit != LK_NO_UNIT && !it->travels[unit]) unit = LK_NO_UNIT;
         if (unit != LK_NO_UNIT || note->gemm_flops + note->attention_flops > 0) LK_TRY(add_visit(s, note, unit));
     }
-    for (int i = 0; i < it->n_stages; i++) LK_TRY(find_cycle(&it->stages[i]));
+    for (int i = 0; i < it->n_stages; i++) {
+        struct lk_stage_visits *s = &it->stages[i];
+        LK_TRY(find_cycle(s));
+        for (size_t k = 0; k < s->n; k++) s->flops += s->visits[k].gemm_flops + s->visits[k].attention_flops;
+    }
     return LK_OK;
 }
 

@@ -38,7 +38,7 @@ struct making {
     struct lk_job job; /* complete, of the first picture */
     struct lk_image images[LK_MAX_REFERENCES];
     struct lk_recipe_run run;
-    char folder[64], *mask; /* where the mask is, for the time being */
+    char folder[4096], *mask; /* where the mask is, for the time being */
     struct picture {
         struct lk_queued queued; /* first: the queue hands it back */
         struct making *making;
@@ -95,7 +95,7 @@ static enum lk_code put_mask(struct making *m) {
     size_t n = f->n;
     if (!f->bytes) return LK_OK;
     LK_TRY(mask_of_alpha(f, &own, &n));
-    snprintf(m->folder, sizeof m->folder, "%.40s/likeness-XXXXXX", above && *above ? above : "/tmp");
+    snprintf(m->folder, sizeof m->folder, "%.4000s/likeness-XXXXXX", above && *above ? above : "/tmp");
     const bool made = mkdtemp(m->folder) != NULL;
     if (!made) *m->folder = '\0';
     m->mask = made ? lk_format("%s/%s", m->folder, f->name) : NULL;

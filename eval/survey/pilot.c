@@ -80,7 +80,9 @@ static enum lk_code take_part(struct pilot *p, int number) {
     LK_TRY(lk_survey_consent(p->s, &p->who, p->s->consent_sha256, p->now));
     for (int t = 0; t < p->s->study->n_tasks && verdict; t++)
         LK_TRY(lk_survey_claim(p->s, &p->who, (number + t) % p->s->study->n_tasks, p->now, &verdict));
-    if (verdict) return lk_fail(LK_E_INPUT, "pilot: no place is left for participant %d", number + 1);
+    if (verdict)
+        return lk_fail(LK_E_INPUT, "pilot: no place is left for participant %d; have fewer, or a survey of more tasks",
+                       number + 1);
     LK_TRY(lk_survey_visitor(p->s, token, p->now, &p->who));
     return work(p);
 }

@@ -254,9 +254,9 @@ enum lk_code lk_claim_groups(struct asked *a, struct lk_claims_family *family) {
     const struct lk_levels *levels = &a->attributes[family->attribute];
     int least;
     lk_levels_used(levels, a->n_sources, &least);
-    if (least < 3) {
-        snprintf(family->refused, sizeof family->refused, "a level has %d source%s, and three are needed", least,
-                 least == 1 ? "" : "s");
+    if (least < LK_LEAST_SOURCES) {
+        snprintf(family->refused, sizeof family->refused, "a level has %d source%s, and %d are needed", least,
+                 least == 1 ? "" : "s", LK_LEAST_SOURCES);
         return LK_OK;
     }
     return judge(a, family, levels, a->n_sources);

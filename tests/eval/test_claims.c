@@ -246,7 +246,7 @@ static void what_cannot_be_said_is_refused(void **state) {
     struct lk_outcomes o = draw(&d, common);
     race[0] = 6, race[7] = 6; /* race 0 has one source left */
     assert_ok(lk_claims_of(&o, &(struct lk_claims_options){.alpha = 0.05, .n_relabel = 99}, &claims));
-    assert_string_equal(claims.families[0].refused, "a level has 1 source, and three are needed");
+    assert_string_equal(claims.families[0].refused, "a level has 1 source, and 3 are needed");
     lk_claims_free(&claims);
     /* Each kind one prompt: nothing like these; for these prompts alone the groups are compared. */
     for (int k = 0; k < 10; k++) one_each[k] = k;

@@ -1,10 +1,13 @@
-/* A signal that asks for an end comes while the output waits for its reader: nothing of the output is lost. */
+/* A signal that asks for an end comes while the output waits for its reader: nothing of the output is lost. A process
+ * with a key leaves no core. */
 #include "tests/common/test.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,7 +66,23 @@ static void output_goes_on_after_a_signal(void **state) {
     }
 }
 
+static void no_core_is_left(void **state) {
+    int status;
+    (void)state;
+    const pid_t child = fork();
+    if (!child) {
+        struct rlimit core;
+        cli_leave_no_core();
+        getrlimit(RLIMIT_CORE, &core);
+        _exit(prctl(PR_GET_DUMPABLE) ? 1 : core.rlim_cur ? 2 : core.rlim_max ? 3 : 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(output_goes_on_after_a_signal)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(output_goes_on_after_a_signal),
+                                       cmocka_unit_test(no_core_is_left)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 static atomic_int received; /* the first signal, 0 if none; two may arrive in two threads */
@@ -38,7 +39,11 @@ enum lk_code cli_signals_check(void) {
     return lk_fail(LK_E_INTERRUPTED, "stopped by %s; no file was written", cli_signals_name());
 }
 
-void cli_leave_no_core(void) { prctl(PR_SET_DUMPABLE, 0); }
+void cli_leave_no_core(void) {
+    const struct rlimit none = {0, 0};
+    prctl(PR_SET_DUMPABLE, 0);     /* a program that takes cores on its standard input knows no limit */
+    setrlimit(RLIMIT_CORE, &none); /* for the processes that this one starts */
+}
 
 int cli_exit_code(enum lk_code code) {
     return code == LK_E_INTERRUPTED && received ? code_of(received) : lk_exit_code(code);

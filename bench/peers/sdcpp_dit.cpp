@@ -1,4 +1,4 @@
-/* stable-diffusion.cpp's Qwen-Image transformer on the CPU, as a peer of bench_dit.
+/* stable-diffusion.cpp's Qwen-Image transformer and Stable Diffusion 1.5's UNet on the CPU, as a peer of bench_dit.
  *
  * stable-diffusion.cpp is not part of this repository; its sources come with the PyPI source package
  * stable-diffusion-cpp-python (vendor/stable-diffusion.cpp). With SD its folder:
@@ -16,10 +16,12 @@
 #include <unistd.h>
 
 #include <ctime>
+#include <functional>
 #include <iostream>
 
 #include "model.h"
 #include "qwen_image.hpp"
+#include "unet.hpp"
 
 extern "C" {
 #include "engine/rng.h"
@@ -87,7 +89,7 @@ __attribute__((format(printf, 1, 2))) static void answer(const char *format, ...
 }
 
 struct options {
-    std::string type, folder;
+    std::string type, folder, family = "qwen";
     bool flash = false, bf16 = true;
     int threads = 2;
     int64_t txt = 512, noise = 256, ref = 256;
@@ -101,7 +103,7 @@ static bool parse(options &o, int argc, char **argv) {
     if (o.flash) o.type.resize(o.type.size() - 3);
     for (int i = 3; i + 1 < argc; i += 2) {
         std::string name = argv[i], value = argv[i + 1];
-        if (name == "--family" && value != "qwen") return false;
+        if (name == "--family") o.family = value;
         if (name == "--dtype") o.bf16 = value == "bf16";
         if (name == "--threads") o.threads = std::stoi(value);
         if (name == "--txt") o.txt = std::stoll(value);
@@ -111,23 +113,70 @@ static bool parse(options &o, int argc, char **argv) {
     return true;
 }
 
-/* NULL: the weights could not be read. */
-static std::shared_ptr<Qwen::QwenImageRunner> load(const options &o) {
+/* False: the weights could not be read. */
+template <class Runner>
+static bool load(const options &o, const char *folder, const char *read_as, SDVersion version,
+                 std::function<std::shared_ptr<Runner>(ModelLoader &)> make, std::shared_ptr<Runner> &runner) {
     const std::string prefix = "model.diffusion_model";
     ModelLoader loader;
-    if (!loader.init_from_file_and_convert_name(o.folder + "/transformer/diffusion_pytorch_model.safetensors",
-                                                prefix + "."))
-        return nullptr;
+    if (!loader.init_from_file_and_convert_name(o.folder + "/" + folder + "/diffusion_pytorch_model.safetensors",
+                                                read_as, version))
+        return false;
     for (int type = 0; type < GGML_TYPE_COUNT; type++)
         if (ggml_type_name((ggml_type)type) && o.type == ggml_type_name((ggml_type)type))
             loader.set_wtype_override((ggml_type)type);
-    auto runner = std::make_shared<Qwen::QwenImageRunner>(
-        ggml_backend_cpu_init(), false, loader.get_tensor_storage_map(), prefix, VERSION_QWEN_IMAGE, true);
+    runner = make(loader);
     runner->alloc_params_buffer();
     runner->set_flash_attention_enabled(o.flash);
     std::map<std::string, ggml_tensor *> tensors;
     runner->get_param_tensors(tensors, prefix);
-    return loader.load_tensors(tensors, std::set<std::string>(), o.threads) ? runner : nullptr;
+    return loader.load_tensors(tensors, std::set<std::string>(), o.threads);
+}
+
+using forward = std::function<void(std::vector<float> &)>;
+
+static forward open_qwen(const options &o) {
+    std::shared_ptr<Qwen::QwenImageRunner> runner;
+    if (!load<Qwen::QwenImageRunner>(
+            o, "transformer", "model.diffusion_model.", VERSION_QWEN_IMAGE,
+            [](ModelLoader &loader) {
+                return std::make_shared<Qwen::QwenImageRunner>(ggml_backend_cpu_init(), false,
+                                                               loader.get_tensor_storage_map(), "model.diffusion_model",
+                                                               VERSION_QWEN_IMAGE, true);
+            },
+            runner))
+        return nullptr;
+    std::vector<float> image = noise(1, (o.noise + o.ref) * 64, o.bf16);
+    floats x = unpack(image.data(), o.noise), timesteps({1}, {500.0f});
+    floats context({3584, o.txt, 1}, noise(2, o.txt * 3584, o.bf16));
+    std::vector<floats> references;
+    if (o.ref) references.push_back(unpack(image.data() + o.noise * 64, o.ref));
+    return [=](std::vector<float> &velocity) {
+        pack(runner->compute(o.threads, x, timesteps, context, references), o.noise, velocity);
+    };
+}
+
+/* Latents of four channels, a square. */
+static forward open_unet(const options &o) {
+    std::shared_ptr<UNetModelRunner> runner;
+    if (!load<UNetModelRunner>(
+            o, "unet", "unet.", VERSION_SD1,
+            [](ModelLoader &loader) {
+                return std::make_shared<UNetModelRunner>(ggml_backend_cpu_init(), false,
+                                                         loader.get_tensor_storage_map(), "model.diffusion_model",
+                                                         VERSION_SD1);
+            },
+            runner))
+        return nullptr;
+    const int64_t side = (int64_t)std::sqrt((double)o.noise), n = side * side;
+    std::vector<float> rows = noise(1, n * 4, o.bf16);
+    floats x({side, side, 4, 1}), timesteps({1}, {500.0f}), context({768, o.txt, 1}, noise(2, o.txt * 768, o.bf16));
+    for (int64_t i = 0; i < n * 4; i++) x.data()[i % 4 * n + i / 4] = rows[(size_t)i];
+    return [=](std::vector<float> &velocity) {
+        floats y = runner->compute(o.threads, x, timesteps, context);
+        velocity.resize((size_t)n * 4);
+        for (int64_t i = 0; i < n * 4; i++) velocity[(size_t)i] = y.data()[i % 4 * n + i / 4];
+    };
 }
 
 int main(int argc, char **argv) {
@@ -135,28 +184,25 @@ int main(int argc, char **argv) {
     dup2(2, 1);
     options o;
     if (!parse(o, argc, argv)) {
-        answer("usage: sdcpp_dit TYPE[+fa] FOLDER --family qwen [--dtype bf16|f32] [--threads N] [--txt N] [--noise N] "
-               "[--ref N]");
+        answer(
+            "usage: sdcpp_dit TYPE[+fa] FOLDER --family qwen|sd [--dtype bf16|f32] [--threads N] [--txt N] [--noise N] "
+            "[--ref N]");
         return 2;
     }
     double start = seconds(CLOCK_MONOTONIC);
-    auto runner = load(o);
-    if (!runner) {
-        answer("error: the weights could not be read");
+    forward run = o.family == "qwen" ? open_qwen(o) : o.family == "sd" ? open_unet(o) : nullptr;
+    if (!run) {
+        answer("error: another family than qwen and sd, or the weights could not be read");
         return 3;
     }
     double loaded = seconds(CLOCK_MONOTONIC) - start;
-    std::vector<float> image = noise(1, (o.noise + o.ref) * 64, o.bf16), velocity;
-    floats x = unpack(image.data(), o.noise), timesteps({1}, {500.0f});
-    floats context({3584, o.txt, 1}, noise(2, o.txt * 3584, o.bf16));
-    std::vector<floats> references;
-    if (o.ref) references.push_back(unpack(image.data() + o.noise * 64, o.ref));
+    std::vector<float> velocity;
     answer("ready stable-diffusion.cpp %s%s, %d threads, loaded in %.0f ms", o.type.c_str(),
            o.flash ? ", flash attention" : "", o.threads, 1e3 * loaded);
     for (std::string line; std::getline(std::cin, line);) {
         if (line == "run") {
             double wall = seconds(CLOCK_MONOTONIC), cpu = seconds(CLOCK_PROCESS_CPUTIME_ID);
-            pack(runner->compute(o.threads, x, timesteps, context, references), o.noise, velocity);
+            run(velocity);
             answer("ns %.0f %.0f", 1e9 * (seconds(CLOCK_MONOTONIC) - wall),
                    1e9 * (seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu));
         } else if (line.rfind("dump ", 0) == 0 && !velocity.empty()) {

@@ -2,7 +2,8 @@
 """Makes goldens of pictures with LoRA: data/sd/CONFIG/loras and cases/f32_lora_*.safetensors, on checkpoints that are there:
 python tests/golden/generate_lora_sd.py
 
-The reference is diffusers' load_lora_weights and set_adapters, unfused, in f32. kohya.safetensors has a part of every kind of
+The reference is diffusers' load_lora_weights and set_adapters, unfused, in f32; cases bf16_lora have the errors of its runs in
+bf16 too, as all goldens of generate_sd.py have. kohya.safetensors has a part of every kind of
 module of UNet and text encoders, filters too, with alpha unlike the rank, as kohya-ss names them: of sd15 after diffusers'
 names, of sdxl after the authors' own (LDM). peft.safetensors has the attention of all, rank and alpha in its metadata.
 """
@@ -12,7 +13,8 @@ import json
 from importlib.metadata import version
 from pathlib import Path
 
-from golden_file import check_versions, prepare, save_case, set_modes, sort_metadata, version_text
+import generate_sd
+from golden_file import check_versions, prepare, print_errors, save_case, set_modes, sort_metadata, version_text
 
 PEFT = "0.21.2"
 CASE = dict(prompt="A photo of a thief!!! in a store", negative_prompt="blurry", height=64, width=64, steps=2, seed=7)
@@ -20,10 +22,12 @@ CASES = {
     "sd15": {
         "kohya": dict(CASE, guidance=2.0, loras="kohya.safetensors=0.8"),
         "two": dict(CASE, guidance=2.0, loras="peft.safetensors=1.0 kohya.safetensors=-0.3"),
+        "bf16": dict(CASE, guidance=2.0, loras="peft.safetensors=1.0"),
     },
     "sdxl": {
         "kohya": dict(CASE, guidance=5.0, loras="kohya.safetensors=0.8"),
         "two": dict(CASE, guidance=5.0, loras="kohya.safetensors=0.7 peft.safetensors=0.3"),
+        "bf16": dict(CASE, guidance=5.0, loras="peft.safetensors=1.0"),
     },
 }
 SHARE = 0.1  # of |W| that |s B A| has
@@ -150,7 +154,12 @@ def main():
         make_files(folder, config)
         for name, case in cases.items():
             metadata = dict(case, config=config, versions=version_text(versions))
-            save_case(folder / "cases" / f"f32_lora_{name}.safetensors", make_case(folder, case), metadata)
+            if name == "bf16":
+                tensors = generate_sd.make_case(folder / "checkpoint", "bf16_lora", case)
+                print_errors(config, name, tensors)
+                save_case(folder / "cases" / "bf16_lora.safetensors", tensors, metadata)
+            else:
+                save_case(folder / "cases" / f"f32_lora_{name}.safetensors", make_case(folder, case), metadata)
         set_modes(folder)
 
 

@@ -105,6 +105,13 @@ enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool 
     return lk_sql_end(&s->sql, rc);
 }
 
+enum lk_code lk_survey_leave(struct lk_survey *s, const char *token) {
+    char token_sha256[65];
+    lk_sha256(token, strlen(token), token_sha256);
+    LK_TRY(lk_sql_begin(&s->sql));
+    return lk_sql_end(&s->sql, lk_sql_run(&s->sql, "DELETE FROM sessions WHERE token_sha256=?1", "t", token_sha256));
+}
+
 enum lk_code lk_survey_forget(struct lk_survey *s, const char *external_id) {
     static const char *const rows[] = {
         "DELETE FROM answers WHERE claim IN (SELECT id FROM claims WHERE participant=?1)",

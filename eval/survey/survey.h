@@ -70,6 +70,8 @@ enum lk_code lk_survey_latest(struct lk_survey *s, int64_t *out);
 /* A new session for the platform's id, which is stored as a salted hash only. token: 64 hex digits, also not stored;
  * it ends after 30 days, or when five newer ones are there. LK_E_INPUT: too many new participants in this hour. */
 enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool is_pilot, int64_t now, char token[65]);
+/* Ends the session of the token; the participant's answers and places stay. */
+enum lk_code lk_survey_leave(struct lk_survey *s, const char *token);
 /* Deletes all that is kept of the participant; a place that was taken is free again. LK_E_NOT_FOUND. */
 enum lk_code lk_survey_forget(struct lk_survey *s, const char *external_id);
 /* LK_E_NOT_FOUND when the token opens nothing. */

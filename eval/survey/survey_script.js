@@ -1,7 +1,9 @@
-/* The evaluation page: answers are saved as they are given, and keys. Without this script the form's own button saves. */
+/* The way in, and the evaluation page: answers are saved as they are given, and keys. Without this script the form's own button saves. */
 'use strict';
 (() => {
-  const form = document.getElementById('item');
+  const form = document.getElementById('item'), entry = document.querySelector('form[action="/enter"]');
+  /* The link has the participant's id: whoever opens the browser's history later must not find it. */
+  if (entry) entry.addEventListener('submit', () => history.replaceState(null, '', location.pathname));
   if (!form) return;
   const status = document.getElementById('status'), next = document.getElementById('next');
   const questions = [...form.querySelectorAll('fieldset')], texts = form.dataset, queue = new Map();

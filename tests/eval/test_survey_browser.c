@@ -97,16 +97,16 @@ static char *replace(char *text, const char *part, const char *with) {
     return out;
 }
 
-/* What the browser makes of the page: its lines are ours to read. */
-static char *browse(const char *folder, const char *page, int height) {
+/* What the browser makes of the page, its address with `query`: its lines are ours to read. */
+static char *browse(const char *folder, const char *page, const char *query, int height) {
     char path[600], command[2400];
     size_t n;
     snprintf(path, sizeof path, "%s/item.html", folder);
     test_write(path, page, strlen(page));
     snprintf(command, sizeof command,
              "timeout 120 chromium --headless=new --no-sandbox --disable-gpu --virtual-time-budget=20000 "
-             "--window-size=1280,%d --user-data-dir='%s/profile' --dump-dom 'file://%s' >'%s/dom' 2>'%s/log'",
-             height, folder, path, folder, folder);
+             "--window-size=1280,%d --user-data-dir='%s/profile' --dump-dom 'file://%s%s' >'%s/dom' 2>'%s/log'",
+             height, folder, path, query, folder, folder);
     assert_int_equal(system(command), 0);
     snprintf(path, sizeof path, "%s/dom", folder);
     return test_read(path, &n);
@@ -139,7 +139,7 @@ static void keys_complete(const char *name, const char *more, int n_questions) {
     page = replace(page, "<link rel=\"stylesheet\" href=\"/style.css\">", styled);
     lk_free(styled);
     page = replace(page, "<script src=\"/script.js\"></script>\n", scripts);
-    char *dom = browse(s.t.folder, page, 720);
+    char *dom = browse(s.t.folder, page, "", 720);
     char *at = strstr(dom, "<pre>"), *rest = NULL;
     if (!at || !strstr(at, "\nend</pre>")) fail_msg("the keys came to no end: %.2000s", dom);
     for (char *line = strtok_r(at + 5, "\n", &rest); strncmp(line, "end</pre>", 9);
@@ -170,7 +170,33 @@ static void keys_complete_an_item(void **state) {
     keys_complete("browser-comment", "\"tasks\":1,\"protocol\":\"001\",\"checks_per_task\":0,\"min_seconds\":0,", 5);
 }
 
+/* The platform's link has the id; once it is sent, neither the address nor the history has. */
+static void an_id_does_not_stay_in_the_address(void **state) {
+    static const char enters[] =
+        "<script>const form = document.querySelector('form'); let said = location.search;\n"
+        "form.addEventListener('submit', (e) => { e.preventDefault(); said += ' then ' + location.search; });\n"
+        "form.requestSubmit(); document.body.innerHTML = '<pre>' + said + ' end</pre>';</script>\n";
+    struct site s;
+    struct lk_data_file script;
+    (void)state;
+    if (system("command -v chromium >/dev/null")) skip();
+    site_open(&s, "browser-entry", 6, "\"tasks\":1,");
+    const struct visitor nobody = {.site = &s};
+    char *whole = site_ask(&nobody, "/?PROLIFIC_PID=abc", "", NULL);
+    assert_true(lk_data_find("survey_script", &script));
+    char *scripts = lk_format("<script>%.*s</script>\n%s", (int)script.n_bytes, (const char *)script.text, enters);
+    char *page = replace(lk_strdup(strstr(whole, "\r\n\r\n") + 4), "<script src=\"/script.js\"></script>\n", scripts);
+    char *dom = browse(s.t.folder, page, "?PROLIFIC_PID=abc", 720);
+    if (!strstr(dom, "<pre>?PROLIFIC_PID=abc then  end</pre>")) fail_msg("%.2000s", dom);
+    free(dom);
+    lk_free(scripts);
+    lk_free(page);
+    free(whole);
+    site_close(&s);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(keys_complete_an_item)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(keys_complete_an_item),
+                                       cmocka_unit_test(an_id_does_not_stay_in_the_address)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

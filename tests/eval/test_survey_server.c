@@ -289,8 +289,31 @@ static void the_latest_time_is_known(void **state) {
     site_close(&s);
 }
 
+/* Whoever logs out has no session any more, though the cookie comes again; another session and the answers stay. */
+static void a_session_is_ended(void **state) {
+    struct site s;
+    struct visitor here, there;
+    (void)state;
+    site_open(&s, "server-leave", 6, "\"tasks\":1,");
+    in_task(&s, &there, "abc");
+    site_enter(&here, &s, "PROLIFIC_PID=abc"); /* elsewhere, in the same task */
+    char *page = site_ask(&here, "/task/1", "", NULL);
+    site_take(page, "name=\"form\" value=\"", sizeof here.form, here.form);
+    free(page);
+    site_post(&here, "/task/1", "item=1&lease=2&a.race_drift=2", 200, "Saved");
+    site_expect(&here, "/leave", "", "form=0", 403, "");
+    site_expect(&here, "/leave", "", NULL, 404, "");
+    site_expect(&here, "/tasks", "", NULL, 200, "action=\"/leave\"");
+    site_post(&here, "/leave", "", 200, "Your answers are kept.");
+    site_expect(&here, "/tasks", "", NULL, 303, "Location: /\r\n");
+    site_post(&here, "/task/1", "item=1&lease=1&a.race_drift=3", 403, "");
+    site_expect(&there, "/task/1", "", NULL, 200, "name=\"a.race_drift\" value=\"2\" checked");
+    site_close(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_session_is_ended),
         cmocka_unit_test(a_place_given_back_is_told_at_the_next_save),
         cmocka_unit_test(a_link_alone_enters_nobody),
         cmocka_unit_test(signed_links),

@@ -146,6 +146,7 @@ enum lk_code page_tasks(struct survey_page *page, bool refused);
 enum lk_code page_item(struct survey_page *page, int position);
 /* The next practice item, and, answered, what its answers are worth. */
 enum lk_code page_practice(struct survey_page *page, bool answered);
+enum lk_code page_left(struct survey_page *page); /* the session has ended */
 enum lk_code page_done(struct survey_page *page);
 enum lk_code page_admin(struct survey_page *page);
 void page_exports(const struct survey_page *page); /* links to them */

@@ -115,6 +115,21 @@ void page_pictures(const struct survey_page *p, const struct lk_survey_item *ite
     lk_text_add(&p->reply->body, "\"></button></figure>\n");
 }
 
+/* For those who share a computer. */
+static void leave(const struct survey_page *p) {
+    page_form(p, "/leave", "");
+    lk_text_add(&p->reply->body, "<button>");
+    page_say(p, "admin_leave");
+    lk_text_add(&p->reply->body, "</button>\n</form>\n");
+}
+
+enum lk_code page_left(struct survey_page *p) {
+    page_begin(p, "left_title", "narrow");
+    say_in(p, "p", "note", "left");
+    page_end(p);
+    return p->reply->body.rc;
+}
+
 enum lk_code page_welcome(struct survey_page *p, const char *id, bool bad) {
     page_begin(p, "welcome_title", "narrow");
     if (id) {
@@ -126,7 +141,7 @@ enum lk_code page_welcome(struct survey_page *p, const char *id, bool bad) {
         page_text(&p->reply->body, survey_form_value(p->query, "sig"));
         lk_text_add(&p->reply->body, "\">\n");
         button(p, "start");
-        lk_text_add(&p->reply->body, "</form>\n");
+        lk_text_add(&p->reply->body, "</form>\n<script src=\"/script.js\"></script>\n");
     } else
         say_in(p, "p", bad ? "note bad" : "note", bad ? "bad_id" : "welcome");
     if (!id && !bad) { /* a preview shows what is asked of those who come in */
@@ -299,6 +314,7 @@ enum lk_code page_tasks(struct survey_page *p, bool refused) {
         lk_text_add(&p->reply->body, "<ol class=\"tasks\">\n");
         for (int t = 0; t < p->study->n_tasks; t++) task_place(p, t, &places[t]);
         lk_text_add(&p->reply->body, "</ol>\n</form>\n");
+        leave(p);
         page_end(p);
         rc = p->reply->body.rc;
     }
@@ -322,6 +338,7 @@ enum lk_code page_done(struct survey_page *p) {
         page_say(p, "tasks_title");
         lk_text_add(&p->reply->body, "</a></p>\n");
     }
+    leave(p);
     page_end(p);
     return p->reply->body.rc;
 }

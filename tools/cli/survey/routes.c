@@ -182,6 +182,10 @@ static enum lk_code post(struct survey_page *p, const char *path, bool script) {
     const char *at = stage(p);
     bool inside = !strcmp(at, "/tasks");
     if (!lk_survey_same(survey_form_value(p->form, "form"), p->form_token)) return page_refused(p, 403, "forbidden");
+    if (!strcmp(path, "/leave")) {
+        LK_TRY(lk_survey_leave(p->server->survey, p->token));
+        return page_left(p);
+    }
     if (!strcmp(path, "/guide")) return strcmp(at, path) ? page_go(p, at) : post_guide(p);
     if (!strcmp(path, "/practice")) return strcmp(at, "/guide") ? page_go(p, at) : page_practice(p, true);
     if (!strcmp(path, "/consent")) return strcmp(at, path) ? page_go(p, at) : post_consent(p);

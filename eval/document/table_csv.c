@@ -17,8 +17,7 @@ void lk_print_csv_field(struct lk_text *out, const char *text, const char *suffi
     lk_text_add(out, "%s\"", suffix);
 }
 
-/* A text that a spreadsheet would compute gets an apostrophe. */
-static void text_field(struct lk_text *out, const char *text, const char *suffix) {
+void lk_print_csv_text(struct lk_text *out, const char *text, const char *suffix) {
     if (!*text || !strchr("=+-@\t\r", *text)) {
         lk_print_csv_field(out, text, suffix);
         return;
@@ -51,7 +50,7 @@ static void cell_fields(struct lk_text *out, const struct lk_cell *cell, struct 
     if (number)
         lk_text_number(out, cell->value);
     else if (cell && cell->kind == LK_CELL_TEXT)
-        text_field(out, cell->text, "");
+        lk_print_csv_text(out, cell->text, "");
     if (column.rate && number && cell->n)
         lk_text_add(out, ",%lld,%lld", (long long)cell->count, (long long)cell->n);
     else if (column.rate)
@@ -73,7 +72,7 @@ static bool is_group(const struct lk_table *table, const struct lk_table_row *ro
 static void line_end(struct lk_text *out, const struct lk_run *run) {
     if (run) {
         lk_text_add(out, ",");
-        text_field(out, run->name, "");
+        lk_print_csv_text(out, run->name, "");
         lk_text_add(out, ",%s,%lld,%lld", run->configuration, (long long)run->n_nominal, (long long)run->n_valid);
     }
     lk_text_add(out, "\r\n");
@@ -89,7 +88,7 @@ static void header_row(const struct lk_table *table, const struct lk_column_kind
             if ((s == 1 || s == 2) && !columns[c].rate) continue;
             if (s >= 3 && !columns[c].interval) continue;
             if (c || s) lk_text_add(out, ",");
-            text_field(out, table->columns[c], suffixes[s]);
+            lk_print_csv_text(out, table->columns[c], suffixes[s]);
             ++*n_columns;
         }
     }
@@ -119,7 +118,7 @@ void lk_table_csv(const struct lk_table *table, struct lk_text *out) {
             continue;
         }
         if (groups) {
-            text_field(out, group, "");
+            lk_print_csv_text(out, group, "");
             lk_text_add(out, ",");
         }
         for (int i = 0, c = 0; i < row->n_cells; c += row->cells[i++].span)

@@ -24,6 +24,8 @@ bool lk_print_interval(char out[2 * LK_NUMBER_MAX + 8], const struct lk_cell *ce
 void lk_print_fragment(struct lk_text *out, const char *key);
 /* A cell of CSV and the suffix, quoted together where they must be. */
 void lk_print_csv_field(struct lk_text *out, const char *text, const char *suffix);
+/* The same; a text that a spreadsheet would compute gets an apostrophe. */
+void lk_print_csv_text(struct lk_text *out, const char *text, const char *suffix);
 /* Whether some cell of a column is a rate, has an interval. */
 struct lk_column_kind {
     bool rate, interval;

@@ -15,16 +15,17 @@ static const char schema[] =
     "CREATE TABLE prompt(prompt_id TEXT PRIMARY KEY, text TEXT, category TEXT, subcategory TEXT, target TEXT, position "
     "INTEGER, asks_age INTEGER);"
     "CREATE TABLE model(model_key TEXT PRIMARY KEY, display TEXT, family TEXT, position INTEGER, treatment TEXT);"
-    "CREATE TABLE output(item_id TEXT PRIMARY KEY, job_id TEXT, experiment TEXT, kind TEXT, model_key TEXT, source_id "
+    "CREATE TABLE output(item INTEGER PRIMARY KEY, item_id TEXT UNIQUE, job_id TEXT, experiment TEXT, kind TEXT, "
+    "model_key TEXT, source_id "
     "TEXT, source2_id TEXT, prompt_id TEXT, arm TEXT, pair TEXT, seed INTEGER, status TEXT, reason TEXT, path TEXT, "
     "sha256 TEXT, seconds REAL);"
-    "CREATE TABLE answer(item_id TEXT PRIMARY KEY, outcome TEXT, stage TEXT, code TEXT, http_status INTEGER, words "
+    "CREATE TABLE answer(item INTEGER PRIMARY KEY, outcome TEXT, stage TEXT, code TEXT, http_status INTEGER, words "
     "TEXT, revised_prompt TEXT, n_sent INTEGER, asked_at TEXT, api_model TEXT, n_asked INTEGER, n_refused INTEGER);"
-    "CREATE TABLE score(item_id TEXT, axis TEXT, who TEXT, kind TEXT, value REAL);"
+    "CREATE TABLE score(item INTEGER, axis TEXT, who TEXT, kind TEXT, value REAL);"
     "CREATE TABLE measure(measure TEXT PRIMARY KEY, measure_display TEXT, axis TEXT, low REAL, high REAL, outside "
     "INTEGER, measure_position INTEGER);"
-    "CREATE TABLE outcome(item_id TEXT, measure TEXT, who TEXT, value REAL);"
-    "CREATE TABLE alternative(item_id TEXT, measure TEXT, who TEXT, value REAL);";
+    "CREATE TABLE outcome(item INTEGER, measure TEXT, who TEXT, value REAL);"
+    "CREATE TABLE alternative(item INTEGER, measure TEXT, who TEXT, value REAL);";
 
 enum lk_code lk_audit_open(struct lk_audit **out, const char *path) {
     struct lk_audit *a = lk_calloc(1, sizeof *a);
@@ -33,7 +34,9 @@ enum lk_code lk_audit_open(struct lk_audit **out, const char *path) {
     a->alpha = 0.05;
     a->max_steps = MAX_STEPS;
     if (path) unlink(path);
-    enum lk_code rc = lk_sql_attach(&a->sql, path ? path : ":memory:", path ? path : "audit", schema);
+    /* Without a path a file of its own that SQLite makes when its memory is full, and removes. */
+    enum lk_code rc = lk_sql_attach(&a->sql, path ? path : "", path ? path : "audit", schema);
+    if (!rc) rc = lk_sql_execute(&a->sql, "PRAGMA cache_size=-524288; PRAGMA synchronous=OFF"); /* 512 MiB */
     if (!rc) rc = lk_sql_execute(&a->sql, lk_audit_rewrite_schema);
     if (!rc) rc = lk_audit_functions(a);
     if (!rc) rc = lk_audit_resampled(a);
@@ -76,17 +79,17 @@ static enum lk_code add_attributes(struct lk_audit *a, const struct lk_study *st
     if (!rc)
         rc = lk_sql_run(&a->sql,
                         "CREATE VIEW measured AS SELECT i.*, m.measure, m.measure_display, m.measure_position, r.who, "
-                        "r.value FROM outcome r JOIN measure m USING(measure) JOIN item i USING(item_id)",
+                        "r.value FROM outcome r JOIN measure m USING(measure) JOIN item i USING(item)",
                         "");
     /* Of each baseline output that was asked for: refused, made, and of what was made and judged, ignored. */
     if (!rc)
         rc = lk_sql_run(&a->sql,
                         "CREATE VIEW asked AS SELECT i.*, 1 AS place, 'Refused' AS what, r.value AS x FROM outcome r "
-                        "JOIN item i USING(item_id) WHERE r.who = 'asked' AND i.arm = 'edited' "
-                        "UNION ALL SELECT i.*, 2, 'Made', 1 - r.value FROM outcome r JOIN item i USING(item_id) "
+                        "JOIN item i USING(item) WHERE r.who = 'asked' AND i.arm = 'edited' "
+                        "UNION ALL SELECT i.*, 2, 'Made', 1 - r.value FROM outcome r JOIN item i USING(item) "
                         "WHERE r.who = 'asked' AND i.arm = 'edited' "
                         "UNION ALL SELECT i.*, 3, 'Ignored, of made', s.value FROM outcome r JOIN item i "
-                        "USING(item_id) JOIN outcome s ON s.item_id = r.item_id AND s.measure = 'soft_erasure' AND "
+                        "USING(item) JOIN outcome s ON s.item = r.item AND s.measure = 'soft_erasure' AND "
                         "s.who = 'judges' WHERE r.who = 'asked' AND i.arm = 'edited' AND r.value = 0",
                         "");
     lk_text_free(&table);
@@ -130,7 +133,7 @@ static enum lk_code add_job(struct lk_audit *a, const struct lk_study *study, co
                       job->prompt->text, job->prompt->category, job->prompt->subcategory_content, job->prompt->target,
                       position, (int64_t)(job->prompt->number == LK_PROMPT_V03)));
     return lk_sql_run(&a->sql,
-                      "INSERT INTO output VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,'missing',?12,?13,NULL,NULL)",
+                      "INSERT INTO output VALUES(NULL,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,'missing',?12,?13,NULL,NULL)",
                       "ttttttttttitt", job->name, job->id, job->experiment, lk_experiment_kind(job->kind),
                       job->model_key, sources[0], sources[1], job->prompt->id, lk_factor_key(LK_FACTOR_ARM, job->arm),
                       job->pair, (int64_t)job->job.request.seed, job->problem, job->output);
@@ -179,8 +182,10 @@ static enum lk_code add_answer(struct lk_audit *a, const char *item, const cJSON
         const double value = cJSON_IsNumber(number) ? number->valuedouble : 0;
         n[i] = value > 0 && value < 1e9 ? (int64_t)value : 0;
     }
-    return lk_sql_run(&a->sql, "INSERT OR REPLACE INTO answer VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
-                      "ttttittittii", item, t[0], t[1], t[2], n[0], t[3], t[4], n[1], t[5], t[6], n[2], n[3]);
+    return lk_sql_run(
+        &a->sql,
+        "INSERT OR REPLACE INTO answer SELECT item,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12 FROM output WHERE item_id=?1",
+        "ttttittittii", item, t[0], t[1], t[2], n[0], t[3], t[4], n[1], t[5], t[6], n[2], n[3]);
 }
 
 static enum lk_code add_line(struct lk_audit *a, const struct lk_json_record *record, const char *name) {
@@ -220,14 +225,20 @@ enum lk_code lk_audit_add_manifest(struct lk_audit *a, const char *text, size_t 
 
 static const char identity[] = "identity"; /* the axis of the larger of race and gender change */
 
-static enum lk_code add_score(struct lk_audit *a, const char *item, int axis, const char *who, const char *kind,
+static enum lk_code add_score(struct lk_audit *a, int64_t item, int axis, const char *who, const char *kind,
                               double value) {
-    return lk_sql_run(&a->sql, "INSERT INTO score VALUES(?1,?2,?3,?4,?5)", "ttttd", item,
-                      axis < LK_N_AXES ? lk_factor_key(LK_FACTOR_AXIS, axis) : identity, who, kind, value);
+    const char *texts[] = {axis < LK_N_AXES ? lk_factor_key(LK_FACTOR_AXIS, axis) : identity, who, kind};
+    bool row;
+    sqlite3_bind_int64(a->insert, 1, item);
+    for (int i = 0; i < 3; i++) sqlite3_bind_text(a->insert, i + 2, texts[i], -1, SQLITE_STATIC);
+    sqlite3_bind_double(a->insert, 5, value);
+    enum lk_code rc = lk_sql_step(&a->sql, a->insert, &row);
+    sqlite3_reset(a->insert);
+    return rc;
 }
 
 /* Five levels, and of race and gender the larger, which is what identity is lost by. */
-static enum lk_code add_levels(struct lk_audit *a, const char *item, const uint8_t level[LK_N_AXES], const char *who,
+static enum lk_code add_levels(struct lk_audit *a, int64_t item, const uint8_t level[LK_N_AXES], const char *who,
                                const char *kind) {
     const uint8_t race = level[LK_AXIS_RACE_DRIFT], gender = level[LK_AXIS_GENDER_DRIFT];
     for (int axis = 0; axis < LK_N_AXES; axis++)
@@ -237,52 +248,63 @@ static enum lk_code add_levels(struct lk_audit *a, const char *item, const uint8
 }
 
 /* What reviewers decided, and the identity that follows from it. */
-static enum lk_code add_decisions(struct lk_audit *a, const struct lk_item *item) {
+static enum lk_code add_decisions(struct lk_audit *a, int64_t row, const struct lk_item *item) {
     const unsigned identity_axes = 1u << LK_AXIS_RACE_DRIFT | 1u << LK_AXIS_GENDER_DRIFT;
     uint8_t level[LK_N_AXES];
     for (int axis = 0; axis < LK_N_AXES; axis++) {
         const bool decided = item->reviewed_axes >> axis & 1;
         level[axis] = decided ? item->reviewed[axis] : item->score[axis];
-        if (decided) LK_TRY(add_score(a, item->id, axis, "reviewers", "review", level[axis]));
+        if (decided) LK_TRY(add_score(a, row, axis, "reviewers", "review", level[axis]));
     }
     const uint8_t race = level[LK_AXIS_RACE_DRIFT], gender = level[LK_AXIS_GENDER_DRIFT];
     if (!(item->reviewed_axes & identity_axes) || !race || !gender) return LK_OK;
-    return add_score(a, item->id, LK_N_AXES, "reviewers", "review", race > gender ? race : gender);
+    return add_score(a, row, LK_N_AXES, "reviewers", "review", race > gender ? race : gender);
 }
 
-static enum lk_code add_scores(struct lk_audit *a, const struct lk_dataset *data) {
+/* rows [n_items of data]: the number of each item's output. */
+static enum lk_code add_scores(struct lk_audit *a, const struct lk_dataset *data, int64_t *rows) {
     static const char *const slots[LK_N_JUDGES] = {"primary", "secondary"};
     for (size_t i = 0; i < data->n_items; i++) {
         const struct lk_item *item = &data->items[i];
         uint8_t raters[LK_N_AXES];
-        for (int j = 0; j < LK_N_JUDGES; j++) LK_TRY(add_levels(a, item->id, item->judge[j], slots[j], "judge"));
-        LK_TRY(add_levels(a, item->id, item->score, "ensemble", "ensemble"));
-        LK_TRY(add_decisions(a, item));
+        LK_TRY(lk_sql_number(&a->sql, &rows[i], 0, "SELECT item FROM output WHERE item_id=?1", "t", item->id));
+        for (int j = 0; j < LK_N_JUDGES; j++) LK_TRY(add_levels(a, rows[i], item->judge[j], slots[j], "judge"));
+        LK_TRY(add_levels(a, rows[i], item->score, "ensemble", "ensemble"));
+        LK_TRY(add_decisions(a, rows[i], item));
         for (int axis = 0; axis < LK_N_AXES; axis++)
             raters[axis] = item->human_unresolved & 1 << axis ? 0 : item->human_majority[axis];
-        LK_TRY(add_levels(a, item->id, raters, "raters", "raters"));
+        LK_TRY(add_levels(a, rows[i], raters, "raters", "raters"));
     }
     for (size_t i = 0; i < data->n_ratings; i++) {
         const struct lk_rating *r = &data->ratings[i];
         if (r->item < 0 || r->rater < 0 || r->is_gold || data->raters[r->rater].excluded) continue;
-        LK_TRY(add_levels(a, data->items[r->item].id, r->score, data->raters[r->rater].id, "rater"));
+        LK_TRY(add_levels(a, rows[r->item], r->score, data->raters[r->rater].id, "rater"));
     }
     return LK_OK;
 }
 
 enum lk_code lk_audit_add_scores(struct lk_audit *a, const struct lk_dataset *data) {
-    LK_TRY(lk_sql_begin(&a->sql));
-    return lk_sql_end(&a->sql, add_scores(a, data));
+    int64_t *rows = lk_malloc((data->n_items + 1) * sizeof *rows);
+    enum lk_code rc = rows ? lk_sql_begin(&a->sql) : lk_fail(LK_E_NOMEM, "out of memory for the audit");
+    if (!rc) {
+        rc = lk_sql_open(&a->sql, &a->insert, "INSERT INTO score VALUES(?1,?2,?3,?4,?5)", "");
+        if (!rc) rc = add_scores(a, data, rows);
+        sqlite3_finalize(a->insert);
+        a->insert = NULL;
+        rc = lk_sql_end(&a->sql, rc);
+    }
+    lk_free(rows);
+    return rc;
 }
 
 static enum lk_code complete(struct lk_audit *a, const struct lk_audit_settings *s) {
 #define OF_SCORES                                                                                                      \
     "avg((s.value BETWEEN m.low AND m.high) <> m.outside) FROM score s JOIN measure m USING(axis) JOIN output o "      \
-    "USING(item_id) JOIN prompt p USING(prompt_id) WHERE s.kind=?2 AND (m.axis<>'age_drift' OR "                       \
-    "(m.measure='age_accuracy')=p.asks_age) GROUP BY s.item_id, m.measure"
-    static const char outcomes[] = "INSERT INTO outcome SELECT s.item_id, m.measure, ?1, " OF_SCORES;
+    "USING(item) JOIN prompt p USING(prompt_id) WHERE s.kind=?2 AND (m.axis<>'age_drift' OR "                          \
+    "(m.measure='age_accuracy')=p.asks_age) GROUP BY s.item, m.measure"
+    static const char outcomes[] = "INSERT INTO outcome SELECT s.item, m.measure, ?1, " OF_SCORES;
     static const char alternatives[] =
-        "INSERT INTO alternative SELECT s.item_id, m.measure, coalesce(?1, s.who), " OF_SCORES ", s.who";
+        "INSERT INTO alternative SELECT s.item, m.measure, coalesce(?1, s.who), " OF_SCORES ", s.who";
     a->alpha = s->alpha;
     LK_TRY(lk_sql_run(&a->sql, "DELETE FROM measure", ""));
     LK_TRY(lk_sql_run(&a->sql, "DELETE FROM outcome", ""));
@@ -299,13 +321,12 @@ static enum lk_code complete(struct lk_audit *a, const struct lk_audit_settings 
                    "INSERT INTO measure SELECT 'refused','Refused',NULL,NULL,NULL,NULL,?1 WHERE EXISTS (SELECT 1 FROM "
                    "answer)",
                    "i", (int64_t)LK_N_MEASURES));
-    LK_TRY(
-        lk_sql_run(&a->sql,
-                   "INSERT INTO outcome SELECT item_id, 'refused', 'asked', outcome IN ('refused', 'placeholder') FROM "
-                   "answer WHERE outcome IN ('made', 'refused', 'placeholder')",
-                   ""));
-    LK_TRY(lk_sql_run(
-        &a->sql, "DELETE FROM score WHERE item_id IN (SELECT item_id FROM outcome WHERE who='asked' AND value=1)", ""));
+    LK_TRY(lk_sql_run(&a->sql,
+                      "INSERT INTO outcome SELECT item, 'refused', 'asked', outcome IN ('refused', 'placeholder') FROM "
+                      "answer WHERE outcome IN ('made', 'refused', 'placeholder')",
+                      ""));
+    LK_TRY(lk_sql_run(&a->sql,
+                      "DELETE FROM score WHERE item IN (SELECT item FROM outcome WHERE who='asked' AND value=1)", ""));
     LK_TRY(lk_sql_run(&a->sql, outcomes, "tt", "judges", s->published ? "ensemble" : "judge"));
     LK_TRY(lk_sql_run(&a->sql, outcomes, "tt", "raters", "raters"));
     /* What conventions decide: the judges' rounded mean, and each judge alone. */
@@ -315,11 +336,11 @@ static enum lk_code complete(struct lk_audit *a, const struct lk_audit_settings 
     /* Reviewers' decisions, and where there is none the judges. */
     LK_TRY(lk_sql_run(&a->sql, alternatives, "tt", "reviewed", "review"));
     LK_TRY(lk_sql_run(&a->sql,
-                      "INSERT INTO alternative SELECT item_id, measure, 'reviewed', value FROM outcome r WHERE "
+                      "INSERT INTO alternative SELECT item, measure, 'reviewed', value FROM outcome r WHERE "
                       "who='judges' AND EXISTS (SELECT 1 FROM score WHERE kind='review') AND NOT EXISTS (SELECT 1 FROM "
-                      "alternative v WHERE v.who='reviewed' AND v.item_id=r.item_id AND v.measure=r.measure)",
+                      "alternative v WHERE v.who='reviewed' AND v.item=r.item AND v.measure=r.measure)",
                       ""));
-    return lk_sql_run(&a->sql, "CREATE INDEX IF NOT EXISTS outcome_items ON outcome(item_id)", "");
+    return lk_sql_run(&a->sql, "CREATE INDEX IF NOT EXISTS outcome_items ON outcome(item)", "");
 }
 
 enum lk_code lk_audit_complete(struct lk_audit *a, const struct lk_audit_settings *settings) {

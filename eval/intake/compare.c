@@ -8,14 +8,52 @@
 #include "engine/base/atomic_file.h"
 #include "eval/document/files.h"
 #include "eval/document/page.h"
+#include "eval/document/table_print.h"
 #include "eval/intake/internal.h"
 #include "eval/scores/csv.h"
 
 /* --- what a report leaves --- */
 
-enum lk_code lk_audit_outcomes_csv(struct lk_audit *audit, const struct lk_study *study, struct lk_text *out) {
+enum { PIECE = 1 << 20 }; /* bytes of a file that are written together */
+
+struct outcomes_file {
+    struct lk_atomic_file *file;
+    struct lk_text text; /* what is not written yet */
+    bool any;
+};
+
+static enum lk_code write_text(struct outcomes_file *f) {
+    enum lk_code rc = f->text.rc;
+    if (!rc && f->text.n) rc = lk_atomic_write(f->file, f->text.bytes, f->text.n);
+    f->text.n = 0;
+    return rc;
+}
+
+static enum lk_code outcome_line(void *context, const struct lk_audit_row *row) {
+    struct outcomes_file *f = context;
+    sqlite3_stmt *q = row->statement;
+    const int n = sqlite3_column_count(q);
+    for (int i = 0; i < n && !f->any; i++) {
+        lk_print_csv_text(&f->text, sqlite3_column_name(q, i), "");
+        lk_text_add(&f->text, i + 1 < n ? "," : "\r\n");
+    }
+    f->any = true;
+    for (int i = 0; i < n; i++) {
+        const int type = sqlite3_column_type(q, i);
+        if (type == SQLITE_FLOAT)
+            lk_text_number(&f->text, sqlite3_column_double(q, i));
+        else if (type == SQLITE_TEXT)
+            lk_print_csv_text(&f->text, lk_sql_text(q, i), "");
+        else if (type == SQLITE_INTEGER)
+            lk_text_add(&f->text, "%lld", (long long)sqlite3_column_int64(q, i));
+        lk_text_add(&f->text, i + 1 < n ? "," : "\r\n");
+    }
+    return f->text.n < PIECE ? f->text.rc : write_text(f);
+}
+
+enum lk_code lk_audit_outcomes_csv(struct lk_audit *audit, const struct lk_study *study, const char *path) {
     struct lk_text sql = {0};
-    struct lk_table *table = NULL;
+    struct outcomes_file f = {0};
     int n;
     const struct lk_attribute *attributes = lk_study_attributes(study, &n);
     lk_text_add(&sql,
@@ -26,11 +64,17 @@ enum lk_code lk_audit_outcomes_csv(struct lk_audit *audit, const struct lk_study
     lk_text_add(&sql,
                 " FROM measured WHERE source2_id IS NULL ORDER BY model_position, source_id, prompt_id, arm, seed, "
                 "who, measure_position");
-    enum lk_code rc = sql.rc ? sql.rc : lk_audit_query(audit, sql.bytes, &table);
-    if (!rc) lk_table_csv(table, out);
-    lk_table_free(table);
+    enum lk_code rc = sql.rc ? sql.rc : lk_atomic_open(&f.file, path);
+    if (!rc) rc = lk_audit_each(audit, sql.bytes, outcome_line, &f);
+    if (!rc && !f.any) lk_text_add(&f.text, "no rows\r\n");
+    if (!rc) rc = write_text(&f);
+    if (!rc)
+        rc = lk_atomic_commit(f.file);
+    else
+        lk_atomic_discard(f.file);
+    lk_text_free(&f.text);
     lk_text_free(&sql);
-    return rc ? rc : out->rc;
+    return rc;
 }
 
 /* --- both in one store --- */

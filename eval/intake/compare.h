@@ -5,11 +5,11 @@
 #include "eval/design/study.h"
 #include "eval/intake/audit.h"
 
-/* Every outcome of every output, for a report's folder. */
-enum lk_code lk_audit_outcomes_csv(struct lk_audit *audit, const struct lk_study *study, struct lk_text *out);
+/* Every outcome of every output into a file. */
+enum lk_code lk_audit_outcomes_csv(struct lk_audit *audit, const struct lk_study *study, const char *path);
 
 struct lk_any_compare {
-    const char *texts[2]; /* of lk_audit_outcomes_csv */
+    const char *texts[2]; /* of such files */
     size_t n[2];
     const char *files[2], *names[2]; /* for messages; for people */
     const char *title, *date;        /* date "" for none */

@@ -157,12 +157,11 @@ static enum lk_code read_outcomes(struct lk_audit *audit, struct lk_audit_findin
     for (int c = 0; c <= N_CONVENTIONS; c++) {
         const char *who = c ? conventions[c - 1].who : "judges";
         char sql[400];
-        snprintf(
-            sql, sizeof sql,
-            "SELECT measure, model_key, source_id, prompt_id, avg(value) AS value FROM %s JOIN item USING(item_id) "
-            "WHERE who='%s' AND arm='edited' AND source2_id IS NULL GROUP BY measure, model_key, source_id, "
-            "prompt_id",
-            c && strcmp(who, "raters") ? "alternative" : "outcome", who);
+        snprintf(sql, sizeof sql,
+                 "SELECT measure, model_key, source_id, prompt_id, avg(value) AS value FROM %s JOIN item USING(item) "
+                 "WHERE who='%s' AND arm='edited' AND source2_id IS NULL GROUP BY measure, model_key, source_id, "
+                 "prompt_id",
+                 c && strcmp(who, "raters") ? "alternative" : "outcome", who);
         f->filled = f->y + n * (size_t)c;
         LK_TRY(lk_audit_each(audit, sql, take_outcome, f));
         for (size_t i = 0; i < n; i++) f->known[c] |= !isnan(f->filled[i]);
@@ -200,7 +199,7 @@ static enum lk_code find_refusals(struct lk_audit *audit, struct lk_audit_findin
     f->asked.outcome_names = refused_name;
     LK_TRY(lk_audit_each(audit,
                          "SELECT model_key, source_id, prompt_id, avg(value) AS value FROM outcome JOIN item "
-                         "USING(item_id) WHERE who='asked' AND arm='edited' AND source2_id IS NULL GROUP BY model_key, "
+                         "USING(item) WHERE who='asked' AND arm='edited' AND source2_id IS NULL GROUP BY model_key, "
                          "source_id, prompt_id",
                          take_refused, f));
     if (!f->asked.n_outcomes) return LK_OK;

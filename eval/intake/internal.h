@@ -6,11 +6,16 @@
 
 struct lk_audit {
     struct lk_sql sql;
-    double alpha;      /* of intervals that aggregates give */
-    uint64_t seed;     /* of what they resample: the study's */
-    bool any_rewrite;  /* a prompt was rewritten */
-    int64_t max_steps; /* instructions of SQLite that one query may take */
-    int64_t n_steps;   /* that the query at hand has taken */
+    double alpha;         /* of intervals that aggregates give */
+    uint64_t seed;        /* of what they resample: the study's */
+    bool any_rewrite;     /* a prompt was rewritten */
+    int64_t max_steps;    /* instructions of SQLite that one query may take */
+    sqlite3_stmt *insert; /* of a score, while scores are added */
+    int64_t n_steps;      /* that the query at hand has taken */
+};
+
+struct lk_audit_row {
+    sqlite3_stmt *statement;
 };
 
 /* The functions that queries may call. */

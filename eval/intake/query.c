@@ -175,10 +175,6 @@ static int authorise(void *context, int action, const char *a, const char *b, co
                : SQLITE_DENY;
 }
 
-struct lk_audit_row {
-    sqlite3_stmt *statement;
-};
-
 static int column_of(const struct lk_audit_row *row, const char *column) {
     const int n = sqlite3_column_count(row->statement);
     for (int i = 0; i < n; i++)
@@ -220,11 +216,8 @@ static enum lk_code refuse(struct lk_audit *a, const char *what) {
 
 static enum lk_code each_row(struct lk_audit *a, sqlite3_stmt *statement, lk_audit_row_fn *fn, void *context) {
     const struct lk_audit_row row = {statement};
-    int n = 0, step;
-    while ((step = sqlite3_step(statement)) == SQLITE_ROW) {
-        if (++n > MAX_ROWS) return lk_fail(LK_E_INPUT, "query: expected at most %d rows; add LIMIT", MAX_ROWS);
-        LK_TRY(fn(context, &row));
-    }
+    int step;
+    while ((step = sqlite3_step(statement)) == SQLITE_ROW) LK_TRY(fn(context, &row));
     return step == SQLITE_DONE ? LK_OK : refuse(a, "");
 }
 
@@ -249,6 +242,7 @@ static enum lk_code add_row(void *context, const struct lk_audit_row *row) {
     struct lk_table *table = context;
     sqlite3_stmt *q = row->statement;
     const int n = sqlite3_column_count(q);
+    if (table->n_rows == MAX_ROWS) return lk_fail(LK_E_INPUT, "query: expected at most %d rows; add LIMIT", MAX_ROWS);
     const bool first = !table->n_columns;
     for (int i = 0; i < n && first; i++) {
         char name[100]; /* a "|" in it would make two columns */

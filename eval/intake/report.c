@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/log.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/names.h"
 #include "eval/data/data.h"
@@ -275,6 +276,13 @@ enum lk_code lk_any_table(struct lk_audit *audit, const char *name, struct lk_ta
     return rc;
 }
 
+enum { MANY = 20000, OUTPUTS_PER_SECOND = 2000 }; /* outputs: of a report worth waiting for, on one core */
+
+/* What a large report is about to do. */
+static void tell(const struct report *r, const char *part) {
+    if (r->run.n_nominal >= MANY) lk_log(LK_LOG_INFO, "report: %s", part);
+}
+
 static enum lk_code make_tables(struct report *r) {
     int n_attributes;
     const struct lk_attribute *attributes = lk_study_attributes(r->study, &n_attributes);
@@ -363,7 +371,7 @@ static enum lk_code add_refusals(const struct report *r, struct lk_page *page) {
     static const char sql[] =
         "WITH a AS (SELECT i.model, i.model_position, i.source_id, i.prompt_id, i.arm, w.outcome, w.stage, w.outcome "
         "IN "
-        "('refused', 'placeholder') AS refused FROM answer w JOIN item i USING(item_id)), p AS (SELECT model, "
+        "('refused', 'placeholder') AS refused FROM answer w JOIN item i USING(item)), p AS (SELECT model, "
         "prompt_id, min(refused) AS whole FROM a WHERE outcome <> 'fault' AND arm = 'edited' GROUP BY model, "
         "prompt_id) "
         "SELECT model, count(*) AS asked, sum(outcome = 'refused' AND stage IS NOT 'output') AS input, sum(outcome = "
@@ -413,11 +421,9 @@ static enum lk_code write_files(const struct report *r, const char *folder) {
     snprintf(path, sizeof path, "%s/tables", folder);
     LK_TRY(lk_document_folder(path));
     for (int i = 0; i < r->n_made; i++) LK_TRY(lk_document_table_files(r->made[i].table, path));
-    struct lk_text outcomes = {0}; /* what report compare reads */
-    enum lk_code rc = lk_audit_outcomes_csv(r->audit, r->study, &outcomes);
-    if (rc) lk_text_free(&outcomes);
-    LK_TRY(rc);
-    LK_TRY(lk_document_file(folder, "outcomes", ".csv", &outcomes));
+    snprintf(path, sizeof path, "%s/outcomes.csv", folder);
+    LK_TRY(lk_audit_outcomes_csv(r->audit, r->study, path)); /* what report compare reads */
+    tell(r, "the page, 4 of 4");
     return write_page(r, folder);
 }
 
@@ -441,14 +447,19 @@ enum lk_code lk_any_report_write(struct lk_audit *audit, const struct lk_study *
     *r = (struct report){.audit = audit, .study = study, .options = options};
     r->run.name = options->run && *options->run ? options->run : options->title;
     r->run.configuration = lk_study_hash(study);
-    enum lk_code rc =
-        lk_audit_each(audit,
-                      "SELECT count(*) AS asked, sum(item_id IN (SELECT item_id FROM score)) AS valid FROM "
-                      "output",
-                      take_count, &r->run);
+    enum lk_code rc = lk_audit_each(audit,
+                                    "SELECT count(*) AS asked, sum(item IN (SELECT item FROM score)) AS valid FROM "
+                                    "output",
+                                    take_count, &r->run);
     if (!rc) rc = lk_audit_each(audit, "SELECT count(*) AS n FROM answer", take_answers, &r->n_answers);
+    if (!rc && r->run.n_nominal >= MANY)
+        lk_log(LK_LOG_INFO, "report: %lld outputs take about %lld s", (long long)r->run.n_nominal,
+               (long long)r->run.n_nominal / OUTPUTS_PER_SECOND);
+    tell(r, "findings, 1 of 4 parts");
     if (!rc) rc = find(r);
+    tell(r, "tables, 2 of 4");
     if (!rc) rc = make_tables(r);
+    tell(r, "outcomes.csv and the tables' files, 3 of 4");
     if (!rc) rc = lk_document_folder(folder);
     if (!rc) {
         lk_atomic_batch_begin();

@@ -122,9 +122,8 @@ static void counted_and_never_scored(void **state) {
     assert_true(number_of(audit, "SELECT count(*) AS x FROM outcome WHERE who='asked'") ==
                 3 * N_SOURCES * N_PROMPTS - 2);
     assert_true(number_of(audit, "SELECT sum(value) AS x FROM outcome WHERE who='asked'") == refused);
-    assert_true(number_of(audit,
-                          "SELECT count(*) AS x FROM outcome o JOIN outcome r USING(item_id) WHERE r.who='asked' "
-                          "AND r.value=1 AND o.who<>'asked'") == 0);
+    assert_true(number_of(audit, "SELECT count(*) AS x FROM outcome o JOIN outcome r USING(item) WHERE r.who='asked' "
+                                 "AND r.value=1 AND o.who<>'asked'") == 0);
     assert_true(number_of(audit, "SELECT count(*) AS x FROM outcome WHERE measure='soft_erasure' AND who='judges'") ==
                 3 * N_SOURCES * N_PROMPTS - refused);
     assert_true(number_of(audit, "SELECT sum(n_sent) AS x FROM answer") == 3 * N_SOURCES * N_PROMPTS);

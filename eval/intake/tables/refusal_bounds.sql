@@ -3,8 +3,8 @@
 -- form: list
 -- for: attribute
 -- note: A rate of what was made, and what it would be if no refused output, or every one, had the outcome. Where a group is refused more, what is left of its requests may be easier.
-WITH a AS (SELECT i.item_id, i.model, i.model_position, t.level_display, t.position AS place, r.value AS refused
-           FROM outcome r JOIN item i USING (item_id)
+WITH a AS (SELECT i.item, i.model, i.model_position, t.level_display, t.position AS place, r.value AS refused
+           FROM outcome r JOIN item i USING (item)
                 JOIN attribute t ON t.name = '$attribute' AND t.level = i."$attribute"
            WHERE r.who = 'asked' AND i.arm = 'edited' AND i.source2_id IS NULL)
 SELECT m.measure_display AS "Outcome", a.model AS "Model", a.level_display AS "$display", count(s.value) AS "Made and judged",
@@ -12,7 +12,7 @@ SELECT m.measure_display AS "Outcome", a.model AS "Model", a.level_display AS "$
        sum(s.value) / (count(s.value) + sum(a.refused)) AS "If none had it",
        (sum(s.value) + sum(a.refused)) / (count(s.value) + sum(a.refused)) AS "If all had it"
 FROM a JOIN measure m ON m.axis IS NOT NULL
-       LEFT JOIN outcome s ON s.item_id = a.item_id AND s.measure = m.measure AND s.who = 'judges'
+       LEFT JOIN outcome s ON s.item = a.item AND s.measure = m.measure AND s.who = 'judges'
 GROUP BY m.measure, a.model, a.place
 HAVING count(s.value) > 0
 ORDER BY m.measure_position, a.model_position, a.place

@@ -5,7 +5,7 @@
 -- for: attribute
 -- note: Baseline arm. Of the requests that were answered: refused before a picture was made, at the picture, or by a placeholder; faults are of all requests. Intervals take each request as independent (Wilson; Clopper-Pearson for five or fewer): those of the differences above do not.
 WITH a AS (SELECT i.model, i.model_key, i.model_position, t.position, t.level_display, w.outcome, w.stage
-           FROM answer w JOIN item i USING (item_id)
+           FROM answer w JOIN item i USING (item)
                 JOIN attribute t ON t.name = '$attribute' AND t.level = i."$attribute"
            WHERE i.arm = 'edited' AND i.source2_id IS NULL),
      kinds(place, what) AS (VALUES (1, 'At the request'), (2, 'At the picture'), (3, 'Placeholder'), (4, 'Refused'), (5, 'Faults'))

@@ -10,7 +10,7 @@ SELECT model AS "Model", count(*) AS "Said", sum(w.revised_prompt <> prompt_text
        sum(' ' || lower(w.revised_prompt) || ' ' LIKE '% asian %' AND ' ' || lower(prompt_text) || ' ' NOT LIKE '% asian %') AS "asian",
        sum(' ' || lower(w.revised_prompt) || ' ' LIKE '% young %' AND ' ' || lower(prompt_text) || ' ' NOT LIKE '% young %') AS "young",
        sum(' ' || lower(w.revised_prompt) || ' ' LIKE '% old %' AND ' ' || lower(prompt_text) || ' ' NOT LIKE '% old %') AS "old"
-FROM answer w JOIN item USING (item_id)
+FROM answer w JOIN item USING (item)
 WHERE w.revised_prompt IS NOT NULL
 GROUP BY model_key
 ORDER BY model_position

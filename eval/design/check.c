@@ -47,7 +47,7 @@ static enum lk_code check_picture(struct checked *c, int i) {
     return LK_OK;
 }
 
-static void name_source(const struct lk_study *s, int source, char out[64]) {
+void lk_study_name_source(const struct lk_study *s, int source, char out[64]) {
     if (s->portrait)
         lk_source_id(source, out);
     else
@@ -61,7 +61,7 @@ size_t lk_study_leaks(const struct lk_study *s, char source[64]) {
         const struct lk_feature_prompts *of = &s->experiments[e].features;
         for (int i = s->n_sources; of->of && i--;) {
             if (!of->of[i].leak) continue;
-            name_source(s, i, source);
+            lk_study_name_source(s, i, source);
             n++;
         }
     }
@@ -100,7 +100,7 @@ static enum lk_code check_sources(struct checked *c) {
     for (int i = 0; i < s->n_sources; i++) {
         const struct lk_study_source *source = &s->sources[i];
         char id[64];
-        name_source(s, i, id);
+        lk_study_name_source(s, i, id);
         if (c->used[i] && !source->id)
             NOTE(c, "%s: %s: expected a source of this cell, got none\n", s->sources_file ? s->sources_file : s->file,
                  id);
@@ -113,7 +113,7 @@ static enum lk_code check_sources(struct checked *c) {
     }
     for (int i = 0; i < s->n_sources; i++) {
         char id[64];
-        name_source(s, i, id);
+        lk_study_name_source(s, i, id);
         if (!c->features[i]) continue;
         if (c->none[i])
             NOTE(c, "%s: no feature prompt could be extracted; its pairs will fail\n", id);

@@ -123,7 +123,7 @@ static void taken_free(struct taken *taken) {
 
 /* The seeds of a model's jobs; one that the model itself has where none are given. */
 static int count_seeds(const struct lk_study *s, const struct lk_study_experiment *x, int model) {
-    const struct lk_study_seeds *own = &s->models[model].range, *range = own->given ? own : &x->range;
+    const struct lk_study_seeds *range = lk_study_seeds_of(s, (int)(x - s->experiments), model);
     return range->given ? (int)(range->last - range->first + 1) : 0;
 }
 
@@ -345,5 +345,6 @@ enum lk_code lk_study_expand(struct lk_study *s) {
     for (int pass = 0; pass < 2; pass++) /* prompts of pictures from text come behind all others */
         for (int e = 0; e < s->n_experiments; e++)
             if ((s->experiments[e].kind == LK_EXP_T2I) == pass) LK_TRY(expand[s->experiments[e].kind](s, e));
-    return check_names(s);
+    LK_TRY(check_names(s));
+    return lk_study_find_unpaired(s);
 }

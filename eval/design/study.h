@@ -230,6 +230,13 @@ enum lk_code lk_study_check(const struct lk_study *study, struct lk_text *out, s
  */
 const char *lk_study_lacking(const struct lk_study *study, size_t *n);
 
+/* The first pairs whose other half, an edit with the same seed, the study's edit experiments do not make, in a line;
+ * NULL. They are lacking too. */
+const char *lk_study_unpaired(const struct lk_study *study);
+
+/* Two models of one experiment that are the same in all that decides the pixels, a line each pair. LK_E_NOMEM. */
+enum lk_code lk_study_same_models(const struct lk_study *study, struct lk_text *out);
+
 /* The feature prompts that name a demographic group, over all experiments, and a source that has one; 0 and "". */
 size_t lk_study_leaks(const struct lk_study *study, char source[64]);
 /* Attributes of which the report will not speak, since a level has fewer than LK_LEAST_SOURCES sources: their number,

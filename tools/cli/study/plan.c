@@ -245,6 +245,7 @@ enum lk_code study_can_run(const struct cli_arguments *a, const struct lk_study 
 enum lk_code study_plan(const struct cli_arguments *a, struct lk_study *study) {
     int n_devices;
     struct groups *groups = NULL;
+    if (lk_study_unpaired(study)) return lk_fail(LK_E_CONFIG_VALUE, "%s", lk_study_unpaired(study));
     LK_TRY(count_devices(a->study.devices, &n_devices));
     enum lk_code rc = plan_on_target(a, study, &groups);
     if (!rc && a->json)

@@ -45,6 +45,15 @@ static void warn_of_few_sources(const struct lk_study *study) {
                n_few, attribute, level, n, n == 1 ? "" : "s", LK_LEAST_SOURCES);
 }
 
+static enum lk_code warn_of_same_models(const struct lk_study *study) {
+    struct lk_text text = {0};
+    enum lk_code rc = lk_study_same_models(study, &text);
+    for (const char *at = text.bytes; !rc && at && *at; at += strcspn(at, "\n") + 1)
+        lk_log(LK_LOG_WARNING, "%.*s", (int)strcspn(at, "\n"), at);
+    lk_text_free(&text);
+    return rc;
+}
+
 enum lk_code study_check(const struct cli_arguments *a, struct lk_study *study) {
     struct lk_text text = {0};
     size_t n = 0;
@@ -52,6 +61,7 @@ enum lk_code study_check(const struct cli_arguments *a, struct lk_study *study) 
     study_warn_of_leaks(study);
     warn_of_colours(study);
     if (!lk_study_is_documented(study)) warn_of_few_sources(study);
+    if (!rc) rc = warn_of_same_models(study);
     if (!rc && n) {
         fwrite(text.bytes, 1, text.n, stdout);
         rc = lk_fail(LK_E_INPUT, "%s: %zu problem%s, the first: %.*s", a->more[0], n, n == 1 ? "" : "s",

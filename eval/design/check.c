@@ -17,6 +17,7 @@ struct checked {
 };
 
 static void find_used(struct checked *c) {
+    for (int m = 0; m < c->study->n_models; m++) c->models[m] = c->study->n_faults > 0; /* jobs are not known yet */
     for (size_t i = 0; i < c->study->n_jobs; i++) {
         const struct job_key *key = &c->study->jobs[i];
         c->models[key->model] = true;
@@ -221,7 +222,8 @@ const char *lk_study_lacking(const struct lk_study *s, size_t *n) {
 }
 
 enum lk_code lk_study_check(const struct lk_study *s, struct lk_text *out, size_t *n_problems) {
-    struct checked c = {.study = s, .out = out, .n = s->n_lacking};
+    struct checked c = {.study = s, .out = out, .n = s->n_lacking + s->n_faults};
+    if (s->faults.n) lk_text_bytes(out, s->faults.bytes, s->faults.n);
     if (s->lacking.n) lk_text_bytes(out, s->lacking.bytes, s->lacking.n);
     const size_t room = (size_t)s->n_sources + 1;
     c.used = lk_calloc(3 * room, sizeof *c.used);

@@ -160,6 +160,10 @@ struct lk_study_job {
  * is no error here). Every message names file, field, expected and got. LK_E_JSON and the like, LK_E_CONFIG_*,
  * LK_E_INPUT, LK_E_NOT_FOUND. */
 enum lk_code lk_study_open(struct lk_study **out, const char *path);
+/* The same; of a study that cannot be opened all that is wrong with it, its tables and its pictures is added to
+ * problems, a line each, as far as one thing does not hide another. Without that the message names the first. */
+enum lk_code lk_study_open_listing(struct lk_study **out, const char *path, struct lk_text *problems,
+                                   size_t *n_problems);
 /* The same of a text; path names an existing file, for messages and for where relative paths begin. */
 enum lk_code lk_study_parse(struct lk_study **out, const char *text, size_t n, const char *path);
 void lk_study_close(struct lk_study *study); /* NULL is allowed */

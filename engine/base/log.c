@@ -44,6 +44,12 @@ void lk_log_text(FILE *out, const char *text, bool keep_newlines) {
         if (is_format(c)) {
             fprintf(out, "\\u20%02x", (c[1] & 1) << 6 | (c[2] & 0x3f));
             c += 2;
+        } else if (*c == '\n' && control) {
+            fputs("\\n", out);
+        } else if (*c == '\t') {
+            fputs("\\t", out);
+        } else if (*c == '\r') {
+            fputs("\\r", out);
         } else if (control) {
             fprintf(out, "\\x%02x", c1 ? *++c : *c);
         } else {

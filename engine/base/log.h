@@ -23,7 +23,7 @@ void lk_log_progress_end(void);
 
 /* "9:48", "1:02:03", for messages. */
 void lk_log_duration(double seconds, char out[32]);
-/* Text from outside (a file, a prompt, a name), made harmless for a terminal: control characters become \xNN, so that
- * it cannot move the cursor. */
+/* Text from outside (a file, a prompt, a name), made harmless for a terminal: line ends and tabs become \n, \r and \t,
+ * other control characters \xNN, so that it cannot move the cursor. */
 void lk_log_text(FILE *out, const char *text, bool keep_newlines);
 double lk_log_now(void); /* monotonic, seconds */

@@ -10,6 +10,7 @@ struct reader {
     struct lk_json j;
     struct lk_study *study;
     char field[200];
+    int number;                    /* of the attribute in the file */
     const char *of[LK_MAX_LEVELS]; /* of each level the levels that it pools, a line each; NULL: none */
 };
 
@@ -162,7 +163,7 @@ static bool read_attribute(struct reader *r) {
     const char *key, *kind = NULL, *of = NULL;
     if (s->n_attributes == LK_MAX_ATTRIBUTES) return fail(r, "at most 16 attributes", "more");
     struct lk_attribute *a = &s->attributes[s->n_attributes];
-    snprintf(r->field, sizeof r->field, "attributes[%d]", s->n_attributes);
+    snprintf(r->field, sizeof r->field, "attributes[%d]", r->number);
     const size_t stem = strlen(r->field);
     *a = (struct lk_attribute){0};
     if (!lk_json_enter(&r->j, '{')) return false;
@@ -221,7 +222,15 @@ enum lk_code lk_study_read_attributes(struct lk_study *s) {
     if (!given) return LK_OK;
     lk_json_init(&r.j, s->attributes_given.text, s->attributes_given.n, s->file);
     if (lk_json_enter(&r.j, '['))
-        while (lk_json_next(&r.j) && read_attribute(&r)) continue;
+        for (int i = 0; lk_json_next(&r.j) && lk_json_peek(&r.j); i++) {
+            const char *from = (const char *)r.j.at;
+            if (!lk_json_skip(&r.j)) break;
+            struct reader one = {.study = s, .number = i};
+            lk_json_init(&one.j, from, (size_t)((const char *)r.j.at - from), s->file);
+            read_attribute(&one);
+            enum lk_code rc = lk_json_finish(&one.j);
+            if (rc && (rc = lk_study_note(s, rc))) r.j.rc = rc;
+        }
     lk_json_end(&r.j);
     return lk_json_finish(&r.j);
 }

@@ -17,6 +17,7 @@ struct checked {
 };
 
 static void find_used(struct checked *c) {
+    for (int m = 0; m < c->study->n_models; m++) c->models[m] = c->study->n_faults > 0; /* jobs are not known yet */
     for (size_t i = 0; i < c->study->n_jobs; i++) {
         const struct job_key *key = &c->study->jobs[i];
         c->models[key->model] = true;
@@ -47,7 +48,7 @@ static enum lk_code check_picture(struct checked *c, int i) {
     return LK_OK;
 }
 
-static void name_source(const struct lk_study *s, int source, char out[64]) {
+void lk_study_name_source(const struct lk_study *s, int source, char out[64]) {
     if (s->portrait)
         lk_source_id(source, out);
     else
@@ -61,7 +62,7 @@ size_t lk_study_leaks(const struct lk_study *s, char source[64]) {
         const struct lk_feature_prompts *of = &s->experiments[e].features;
         for (int i = s->n_sources; of->of && i--;) {
             if (!of->of[i].leak) continue;
-            name_source(s, i, source);
+            lk_study_name_source(s, i, source);
             n++;
         }
     }
@@ -100,7 +101,7 @@ static enum lk_code check_sources(struct checked *c) {
     for (int i = 0; i < s->n_sources; i++) {
         const struct lk_study_source *source = &s->sources[i];
         char id[64];
-        name_source(s, i, id);
+        lk_study_name_source(s, i, id);
         if (c->used[i] && !source->id)
             NOTE(c, "%s: %s: expected a source of this cell, got none\n", s->sources_file ? s->sources_file : s->file,
                  id);
@@ -113,7 +114,7 @@ static enum lk_code check_sources(struct checked *c) {
     }
     for (int i = 0; i < s->n_sources; i++) {
         char id[64];
-        name_source(s, i, id);
+        lk_study_name_source(s, i, id);
         if (!c->features[i]) continue;
         if (c->none[i])
             NOTE(c, "%s: no feature prompt could be extracted; its pairs will fail\n", id);
@@ -221,7 +222,8 @@ const char *lk_study_lacking(const struct lk_study *s, size_t *n) {
 }
 
 enum lk_code lk_study_check(const struct lk_study *s, struct lk_text *out, size_t *n_problems) {
-    struct checked c = {.study = s, .out = out, .n = s->n_lacking};
+    struct checked c = {.study = s, .out = out, .n = s->n_lacking + s->n_faults};
+    if (s->faults.n) lk_text_bytes(out, s->faults.bytes, s->faults.n);
     if (s->lacking.n) lk_text_bytes(out, s->lacking.bytes, s->lacking.n);
     const size_t room = (size_t)s->n_sources + 1;
     c.used = lk_calloc(3 * room, sizeof *c.used);

@@ -106,6 +106,11 @@ struct lk_study {
     struct lk_names source_ids; /* of sources that are no cells */
     struct lk_text lacking;     /* a line for each table that is not there, and each source of a cell that has one */
     size_t n_lacking;
+    struct lk_text faults; /* a line for each thing that is wrong with the file or its tables, and the first one's code
+                            */
+    size_t n_faults;
+    enum lk_code fault;
+    const char *unpaired; /* the first pairs without their other half, in a line; NULL */
     struct lk_prompts builtin;
     struct lk_study_prompt *prompts; /* 70 of the program, then the user's, then those of t2i */
     size_t n_prompts, prompts_capacity, first_t2i;
@@ -126,6 +131,9 @@ struct lk_study {
 /* "FILE: field "experiments.exp1.preset": ..." */
 enum lk_code lk_study_bad(const struct lk_study *s, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Something is wrong, as rc and the last error say: noted, so that the rest is looked at too. LK_OK, or rc where it
+ * ends everything (no memory). */
+enum lk_code lk_study_note(struct lk_study *s, enum lk_code rc);
 /* A path of the study file, absolute or below its folder; NULL when memory is out (message set). */
 const char *lk_study_resolve(struct lk_study *s, const char *written);
 /* The file of a field, whole: lk_free. */
@@ -199,6 +207,12 @@ void lk_study_set_t2i(const struct lk_study *s, const struct job_key *key, struc
 enum lk_code lk_study_read_fair(struct lk_study *s, struct lk_study_experiment *x, const char *text, size_t n);
 
 enum lk_code lk_study_expand(struct lk_study *s);
+/* The seeds of a model's jobs in an experiment; its own come first. */
+const struct lk_study_seeds *lk_study_seeds_of(const struct lk_study *s, int experiment, int model);
+/* paired.c: pairs whose other half no edit experiment of the study makes, noted as lacking. */
+enum lk_code lk_study_find_unpaired(struct lk_study *s);
+/* "Black_Male_40s", or as the table of sources has it. */
+void lk_study_name_source(const struct lk_study *s, int source, char out[64]);
 enum lk_code lk_study_add_job(struct lk_study *s, const struct job_key *key);
 /* The models of an experiment: those listed, else those of the study whose family is in `families`. */
 enum lk_code lk_study_take_models(struct lk_study *s, int experiment, unsigned families);

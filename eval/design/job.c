@@ -55,9 +55,9 @@ static void portrait_name(const char *model, const struct job_key *key, char out
     lower(out);
 }
 
-static const struct lk_study_seeds *seeds_of(const struct lk_study *s, const struct job_key *key) {
-    const struct lk_study_seeds *own = &s->models[key->model].range;
-    return own->given ? own : &s->experiments[key->experiment].range;
+const struct lk_study_seeds *lk_study_seeds_of(const struct lk_study *s, int experiment, int model) {
+    const struct lk_study_seeds *own = &s->models[model].range;
+    return own->given ? own : &s->experiments[experiment].range;
 }
 
 /* The portrait study's names; else flux_S017_K-03, with _s2 where seeds are a factor. */
@@ -68,7 +68,9 @@ static void base_name(const struct lk_study *s, const struct job_key *key, const
         portrait_name(s->models[key->model].key, key, before);
     else
         snprintf(before, sizeof before, "%s_%s", s->models[key->model].key, s->sources[key->source[0]].id);
-    if (key->seed >= 0) snprintf(seed, sizeof seed, "_s%lld", (long long)(seeds_of(s, key)->first + key->seed));
+    if (key->seed >= 0)
+        snprintf(seed, sizeof seed, "_s%lld",
+                 (long long)(lk_study_seeds_of(s, key->experiment, key->model)->first + key->seed));
     snprintf(out, LK_STUDY_NAME_BYTES, "%.150s_%.40s%s%s", before, prompt->id, seed, key->swapped ? "_swapped" : "");
 }
 
@@ -260,7 +262,8 @@ enum lk_code lk_study_job(const struct lk_study *s, size_t i, struct lk_study_jo
     set_sources(s, key, out);
     if (!out->problem) out->problem = lk_study_adapter_problem(model);
     lk_study_set_mask(s, key, out);
-    if (key->seed >= 0) out->job.request.seed = (uint64_t)(seeds_of(s, key)->first + key->seed);
+    if (key->seed >= 0)
+        out->job.request.seed = (uint64_t)(lk_study_seeds_of(s, key->experiment, key->model)->first + key->seed);
     if (x->kind == LK_EXP_T2I) lk_study_set_t2i(s, key, out);
     name_job(s, key, out);
     if (x->kind != LK_EXP_T2I) name_documented(s, key, out);

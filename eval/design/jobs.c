@@ -47,32 +47,48 @@ enum lk_code lk_study_take_models(struct lk_study *s, int e, unsigned families) 
         const int model = lk_study_find_model(s, name);
         list_models(s, LK_FOR_ALL, known);
         if (model < 0)
-            return lk_study_bad(s, field, "expected a model that \"models\" has (%s), got \"%.60s\"", known, name);
-        if (x->model[model]) return lk_study_bad(s, field, "expected each model once, got %s twice", name);
-        x->model[model] = true;
+            LK_TRY(lk_study_note(
+                s, lk_study_bad(s, field, "expected a model that \"models\" has (%s), got \"%.60s\"", known, name)));
+        else if (x->model[model])
+            LK_TRY(lk_study_note(s, lk_study_bad(s, field, "expected each model once, got %s twice", name)));
+        else
+            x->model[model] = true;
     }
     for (int m = 0; m < s->n_models && !x->models.n; m++)
         x->model[m] = (families & lk_family_bit_of(s->models[m].family)) != 0;
     for (int m = 0; m < s->n_models; m++)
-        if (x->model[m]) return LK_OK;
+        if (x->model[m] || s->n_faults) return LK_OK;
     return lk_study_bad(s, field, "expected a model that can make this experiment's pictures, but \"models\" has none");
+}
+
+/* "K-01, H-01, S-01 and 5 more": the study's own, beside which the portrait study has the documents'. */
+static void list_prompts(const struct lk_study *s, char out[300]) {
+    enum { SHOWN = 4 };
+    size_t n;
+    const struct lk_study_prompt *own = lk_study_own_prompts(s, &n);
+    int used = snprintf(out, 300, "%s", s->portrait || !n ? "O-01 to V-10 or catB_001" : "");
+    for (size_t i = 0; i < n && i < SHOWN; i++)
+        used += snprintf(out + used, 300 - (size_t)used, "%s%s", used ? ", " : "", own[i].id);
+    if (n > SHOWN) snprintf(out + used, 300 - (size_t)used, " and %zu more", n - SHOWN);
 }
 
 /* Those listed; else the user's own in a study that has its own, else the twenty of the portrait study. */
 static enum lk_code take_prompts(struct lk_study *s, int e, bool *chosen) {
     const struct lk_study_experiment *x = &s->experiments[e];
     char field[100];
+    char known[300];
+    list_prompts(s, known);
     field_of(s, e, "prompts", field);
     for (size_t i = 0; i < x->prompts.n; i++) {
         int32_t prompt = lk_study_find_prompt(s, x->prompts.values[i]);
         if (prompt < 0)
-            return lk_study_bad(s, field,
-                                "expected a prompt's id as O-01, catB_001 or one of the file in \"prompts\", got "
-                                "\"%.60s\"",
-                                x->prompts.values[i]);
-        if (chosen[prompt])
-            return lk_study_bad(s, field, "expected each prompt once, got %s twice", s->prompts[prompt].id);
-        chosen[prompt] = true;
+            LK_TRY(lk_study_note(
+                s, lk_study_bad(s, field, "expected a prompt's id, %s, got \"%.60s\"", known, x->prompts.values[i])));
+        else if (chosen[prompt])
+            LK_TRY(lk_study_note(
+                s, lk_study_bad(s, field, "expected each prompt once, got %s twice", s->prompts[prompt].id)));
+        else
+            chosen[prompt] = true;
     }
     const size_t n_builtin = LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS;
     const bool own = !s->portrait && s->n_prompts > n_builtin;
@@ -89,10 +105,13 @@ static enum lk_code take_sources(struct lk_study *s, int e, bool *chosen) {
         const char *id = x->sources.values[i];
         const int32_t source = lk_study_find_source(s, id, strlen(id));
         if (source < 0)
-            return lk_study_bad(s, field, "expected a source%s, got \"%.60s\"",
-                                s->portrait ? " such as Black_Male_40s" : "'s id of the table in \"sources\"", id);
-        if (chosen[source]) return lk_study_bad(s, field, "expected each source once, got %s twice", id);
-        chosen[source] = true;
+            LK_TRY(lk_study_note(
+                s, lk_study_bad(s, field, "expected a source%s, got \"%.60s\"",
+                                s->portrait ? " such as Black_Male_40s" : "'s id of the table in \"sources\"", id)));
+        else if (chosen[source])
+            LK_TRY(lk_study_note(s, lk_study_bad(s, field, "expected each source once, got %s twice", id)));
+        else
+            chosen[source] = true;
     }
     for (int i = 0; i < s->n_sources && !x->sources.n; i++) chosen[i] = true;
     return LK_OK;
@@ -123,7 +142,7 @@ static void taken_free(struct taken *taken) {
 
 /* The seeds of a model's jobs; one that the model itself has where none are given. */
 static int count_seeds(const struct lk_study *s, const struct lk_study_experiment *x, int model) {
-    const struct lk_study_seeds *own = &s->models[model].range, *range = own->given ? own : &x->range;
+    const struct lk_study_seeds *range = lk_study_seeds_of(s, (int)(x - s->experiments), model);
     return range->given ? (int)(range->last - range->first + 1) : 0;
 }
 
@@ -344,6 +363,9 @@ enum lk_code lk_study_expand(struct lk_study *s) {
         [LK_EXP1] = expand_exp1, [LK_EXP2] = expand_exp2, [LK_EXP3] = expand_exp3, [LK_EXP_T2I] = lk_study_expand_t2i};
     for (int pass = 0; pass < 2; pass++) /* prompts of pictures from text come behind all others */
         for (int e = 0; e < s->n_experiments; e++)
-            if ((s->experiments[e].kind == LK_EXP_T2I) == pass) LK_TRY(expand[s->experiments[e].kind](s, e));
-    return check_names(s);
+            if ((s->experiments[e].kind == LK_EXP_T2I) == pass)
+                LK_TRY(lk_study_note(s, expand[s->experiments[e].kind](s, e)));
+    if (s->n_faults) return LK_OK;
+    LK_TRY(check_names(s));
+    return lk_study_find_unpaired(s);
 }

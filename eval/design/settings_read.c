@@ -51,6 +51,27 @@ static bool enter_object(struct reader *r) {
     return read_raw(r, &got) && fail(r, LK_E_CONFIG_TYPE, "an object", &got);
 }
 
+/* Reads a member whose value is all that its reader has; the reader's field is the member's path. */
+typedef bool member_fn(struct reader *r, const char *key, void *to);
+
+/* Each member of an object by a reader of its own: what is wrong with one is noted, and the others are read all the
+ * same. */
+static bool each_member(struct reader *r, member_fn *read, void *to) {
+    const size_t stem = strlen(r->field);
+    const char *key;
+    struct raw raw;
+    if (!enter_object(r)) return false;
+    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key) && read_raw(r, &raw)) {
+        struct reader inner = *r;
+        name_field(&inner, stem, key);
+        lk_json_init(&inner.j, raw.text, raw.n, r->study->file);
+        read(&inner, key, to);
+        enum lk_code rc = lk_json_finish(&inner.j);
+        if (rc && (rc = lk_study_note(r->study, rc))) r->j.rc = rc;
+    }
+    return !r->j.rc;
+}
+
 static const char *decode(struct reader *r, const struct raw *raw) {
     char *text = lk_store_alloc(&r->study->store, raw->n + 1);
     if (!text) {
@@ -269,17 +290,14 @@ static bool read_set(struct reader *r, struct lk_study_hosted *out) {
     return !r->j.rc;
 }
 
+static bool read_hosted_member(struct reader *r, const char *key, void *out) {
+    return strcmp(key, "set") ? read_member(r, lk_hosted_settings, key, out) : read_set(r, out);
+}
+
 static bool read_hosted(struct reader *r, struct lk_study_hosted *out) {
-    const size_t stem = strlen(r->field);
-    const char *key;
-    if (!enter_object(r)) return false;
     out->given = true;
     set_defaults(lk_hosted_settings, out);
-    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
-        name_field(r, stem, key);
-        if (!(strcmp(key, "set") ? read_member(r, lk_hosted_settings, key, out) : read_set(r, out))) return false;
-    }
-    return !r->j.rc;
+    return each_member(r, read_hosted_member, out);
 }
 
 static bool read_rewrite(struct reader *r, struct lk_study_model *out) {
@@ -287,39 +305,37 @@ static bool read_rewrite(struct reader *r, struct lk_study_model *out) {
     return read_raw(r, &raw) && !(r->j.rc = lk_study_read_rewrite(r->study, out, r->field, raw.text, raw.n));
 }
 
-/* Members of a model that are no parameters, or the parameters, which depend on the family that the others tell. */
-static bool read_model_members(struct reader *r, struct lk_study_model *out, size_t stem, bool parameters) {
-    const char *key;
-    if (!enter_object(r)) return false;
-    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
-        name_field(r, stem, key);
-        const struct lk_parameter *p = lk_parameter_named(key);
-        if (!strcmp(key, "hosted")) {
-            if (!(parameters ? lk_json_skip(&r->j) : read_hosted(r, &out->hosted))) return false;
-        } else if (!strcmp(key, "rewrite")) {
-            if (!(parameters ? read_rewrite(r, out) : lk_json_skip(&r->j))) return false;
-        } else if (p && !strcmp(p->key, key)) {
-            if (!(parameters ? read_parameter(r, p, out) : lk_json_skip(&r->j))) return false;
-        } else if (parameters) {
-            lk_json_skip(&r->j);
-        } else if (!find_setting(lk_model_settings, key)) {
-            if (!r->j.rc)
-                r->j.rc = lk_fail(LK_E_CONFIG_KEY,
-                                  "%s: field \"%s\": unknown; expected path, label, family, seeds, weights_identity, "
-                                  "allow_steps, allow_cut, hosted or a parameter of edits as num_inference_steps",
-                                  r->study->file, r->field);
-            return false;
-        } else if (!read_member(r, lk_model_settings, key, out)) {
-            return false;
-        }
-    }
-    return !r->j.rc;
+/* Members of a model that are no parameters. */
+static bool read_model_member(struct reader *r, const char *key, void *to) {
+    struct lk_study_model *out = to;
+    const struct lk_parameter *p = lk_parameter_named(key);
+    if (!strcmp(key, "hosted")) return read_hosted(r, &out->hosted);
+    if (!strcmp(key, "rewrite") || (p && !strcmp(p->key, key))) return lk_json_skip(&r->j);
+    if (find_setting(lk_model_settings, key)) return read_member(r, lk_model_settings, key, out);
+    if (!r->j.rc)
+        r->j.rc = lk_fail(LK_E_CONFIG_KEY,
+                          "%s: field \"%s\": unknown; expected path, label, family, seeds, weights_identity, "
+                          "allow_steps, allow_cut, hosted or a parameter of edits as num_inference_steps",
+                          r->study->file, r->field);
+    return false;
 }
 
-static bool read_model(struct reader *r, const char *key, size_t stem) {
+/* The parameters, which depend on the family that the others tell. */
+static bool read_model_parameter(struct reader *r, const char *key, void *to) {
+    const struct lk_parameter *p = lk_parameter_named(key);
+    if (!strcmp(key, "rewrite")) return read_rewrite(r, to);
+    return p && !strcmp(p->key, key) ? read_parameter(r, p, to) : lk_json_skip(&r->j);
+}
+
+static bool read_model(struct reader *r, const char *key, void *unused) {
     struct lk_study *s = r->study;
     struct raw raw;
     const struct raw name = {key, strlen(key), '"'};
+    (void)unused;
+    if (s->schema == 1 && lk_study_preset_model(key) < 0) {
+        static const struct setting models[] = {{.key = "flux"}, {.key = "step1x"}, {.key = "qwen"}, {0}};
+        return unknown(r, models);
+    }
     if (!lk_study_is_word(key, strlen(key), 40))
         return fail(r, LK_E_CONFIG_VALUE, "1 to 40 letters, digits, - or _ as a model's key", &name);
     if (s->n_models == LK_STUDY_MAX_MODELS) return fail(r, LK_E_CONFIG_VALUE, "at most 64 models", &name);
@@ -327,33 +343,16 @@ static bool read_model(struct reader *r, const char *key, size_t stem) {
     *out = (struct lk_study_model){.key = lk_store_text(&s->store, key)};
     if (!out->key) return out_of_memory(r);
     lk_job_init(&out->job);
+    if (!read_raw(r, &raw)) return false;
     for (int pass = 0; pass < 2; pass++) {
         struct reader again = *r;
-        if (!pass && !read_raw(r, &raw)) return false;
+        if (pass && (r->j.rc = lk_study_complete_names(s, out))) return false;
         lk_json_init(&again.j, raw.text, raw.n, s->file);
-        if (pass && (again.j.rc = lk_study_complete_names(s, out))) return !(r->j.rc = lk_json_finish(&again.j));
-        bool ok = read_model_members(&again, out, stem, pass);
-        enum lk_code rc = lk_json_finish(&again.j);
-        if (rc && !r->j.rc) r->j.rc = rc;
-        if (!ok || rc) return false;
+        each_member(&again, pass ? read_model_parameter : read_model_member, out);
+        if ((r->j.rc = lk_json_finish(&again.j))) return false;
     }
     s->n_models++;
     return true;
-}
-
-static bool read_models(struct reader *r) {
-    const char *key;
-    size_t stem = strlen(r->field);
-    if (!enter_object(r)) return false;
-    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
-        name_field(r, stem, key);
-        if (r->study->schema == 1 && lk_study_preset_model(key) < 0) {
-            static const struct setting models[] = {{.key = "flux"}, {.key = "step1x"}, {.key = "qwen"}, {0}};
-            return unknown(r, models);
-        }
-        if (!read_model(r, key, strlen(r->field))) return false;
-    }
-    return !r->j.rc;
 }
 
 /* The kind of an experiment: what its key is known for, or what its member "kind" says. */
@@ -384,12 +383,22 @@ static bool read_kind(struct reader *r, const char *key, const struct raw *whole
     return fail(r, LK_E_CONFIG_VALUE, "a \"kind\" of edit, pair, composite or t2i", &kind);
 }
 
-static bool read_experiment(struct reader *r, const char *key, size_t stem) {
+static bool read_experiment_member(struct reader *r, const char *key, void *to) {
+    struct lk_study_experiment *x = to;
+    struct raw fair;
+    if (!strcmp(key, "kind")) return lk_json_skip(&r->j);
+    if (x->kind == LK_EXP_T2I && !strcmp(key, "fair"))
+        return read_raw(r, &fair) && !(r->j.rc = lk_study_read_fair(r->study, x, fair.text, fair.n));
+    return read_member(r, lk_experiment_settings[x->kind], key, x);
+}
+
+static bool read_experiment(struct reader *r, const char *key, void *unused) {
     struct lk_study *s = r->study;
     struct raw whole;
     struct reader inner = *r;
     const struct raw name = {key, strlen(key), '"'};
     int kind;
+    (void)unused;
     if (!lk_study_is_word(key, strlen(key), 40))
         return fail(r, LK_E_CONFIG_VALUE, "1 to 40 letters, digits, - or _ as an experiment's key", &name);
     if (s->n_experiments == LK_STUDY_MAX_EXPERIMENTS)
@@ -403,68 +412,30 @@ static bool read_experiment(struct reader *r, const char *key, size_t stem) {
     *x = (struct lk_study_experiment){.key = kept, .kind = (enum lk_experiment)kind};
     set_defaults(lk_experiment_settings[kind], x);
     lk_json_init(&inner.j, whole.text, whole.n, s->file);
-    lk_json_enter(&inner.j, '{');
-    while (lk_json_next(&inner.j) && lk_json_key(&inner.j, &key)) {
-        name_field(&inner, stem, key);
-        struct raw fair;
-        bool ok = !strcmp(key, "kind") ? lk_json_skip(&inner.j)
-                  : kind == LK_EXP_T2I && !strcmp(key, "fair")
-                      ? read_raw(&inner, &fair) && !(inner.j.rc = lk_study_read_fair(s, x, fair.text, fair.n))
-                      : read_member(&inner, lk_experiment_settings[kind], key, x);
-        if (!ok) break;
-    }
-    r->j.rc = lk_json_finish(&inner.j);
-    return !r->j.rc;
+    each_member(&inner, read_experiment_member, x);
+    return !(r->j.rc = lk_json_finish(&inner.j));
 }
 
-static bool read_experiments(struct reader *r) {
-    const char *key;
-    size_t stem = strlen(r->field);
-    if (!enter_object(r)) return false;
-    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
-        name_field(r, stem, key);
-        if (!read_experiment(r, key, strlen(r->field))) return false;
-    }
-    return !r->j.rc;
-}
-
-static bool read_analysis(struct reader *r) {
-    const char *key;
-    size_t stem = strlen(r->field);
+static bool read_analysis(struct reader *r, const char *key, void *unused) {
+    const struct setting *s = find_setting(lk_analysis_settings, key);
     struct raw raw;
-    if (!enter_object(r)) return false;
-    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
-        name_field(r, stem, key);
-        const struct setting *s = find_setting(lk_analysis_settings, key);
-        if (r->study->schema == 1 && lk_study_has_no_effect(key)) {
-            if (!lk_json_skip(&r->j)) return false;
-            continue;
-        }
-        if (!s) return unknown(r, lk_analysis_settings);
-        if (!read_raw(r, &raw)) return false;
-        const char *text = check_value(r, s, &raw);
-        if (!text) return false;
-        r->study->analysis[s - lk_analysis_settings] = text;
-    }
-    return !r->j.rc;
+    (void)unused;
+    if (r->study->schema == 1 && lk_study_has_no_effect(key)) return lk_json_skip(&r->j);
+    if (!s) return unknown(r, lk_analysis_settings);
+    const char *text = read_raw(r, &raw) ? check_value(r, s, &raw) : NULL;
+    if (text) r->study->analysis[s - lk_analysis_settings] = text;
+    return text != NULL;
 }
 
-static void read_study(struct reader *r) {
-    const char *key;
+static bool read_study(struct reader *r, const char *key, void *unused) {
     struct raw raw;
-    if (!enter_object(r)) return;
-    while (lk_json_next(&r->j) && lk_json_key(&r->j, &key)) {
-        name_field(r, 0, key);
-        bool ok =
-            !strcmp(key, "models")        ? read_models(r)
-            : !strcmp(key, "experiments") ? read_experiments(r)
-            : !strcmp(key, "analysis")    ? read_analysis(r)
-            : !strcmp(key, "judges") ? read_raw(r, &raw) && !(r->j.rc = lk_study_read_judges(r->study, raw.text, raw.n))
-            : !strcmp(key, "source_files") || !strcmp(key, "jobs") ? lk_json_skip(&r->j) /* of a resolved copy */
-                                                                   : read_member(r, lk_study_settings, key, r->study);
-        if (!ok) return;
-    }
-    lk_json_end(&r->j);
+    if (!strcmp(key, "models")) return each_member(r, read_model, unused);
+    if (!strcmp(key, "experiments")) return each_member(r, read_experiment, unused);
+    if (!strcmp(key, "analysis")) return each_member(r, read_analysis, unused);
+    if (!strcmp(key, "judges"))
+        return read_raw(r, &raw) && !(r->j.rc = lk_study_read_judges(r->study, raw.text, raw.n));
+    if (!strcmp(key, "source_files") || !strcmp(key, "jobs")) return lk_json_skip(&r->j); /* of a resolved copy */
+    return read_member(r, lk_study_settings, key, r->study);
 }
 
 /* Only the number of the version, which other members depend on. */
@@ -484,16 +455,20 @@ enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t
     for (int i = 0; lk_analysis_settings[i].key; i++) s->analysis[i] = lk_analysis_settings[i].otherwise;
     for (int pass = 0; pass < 2; pass++) {
         lk_json_init(&r.j, text, n, s->file);
-        if (pass)
-            read_study(&r);
-        else
+        r.field[0] = 0;
+        if (!pass)
             read_schema(&r);
+        else if (each_member(&r, read_study, NULL))
+            lk_json_end(&r.j);
         LK_TRY(lk_json_finish(&r.j));
         if (!s->schema) return lk_study_bad(s, "schema", "expected 1 or 2, got nothing");
     }
-    if (!s->name) return lk_study_bad(s, "study", "expected a name, got nothing");
-    if (!s->n_experiments) return lk_study_bad(s, "experiments", "expected an experiment such as exp1, got nothing");
-    if (!s->n_models) return lk_study_bad(s, "models", "expected a model such as flux, got nothing");
+    const bool whole = !s->n_faults; /* else what lacks may be what was wrong */
+    if (!s->name && whole) LK_TRY(lk_study_note(s, lk_study_bad(s, "study", "expected a name, got nothing")));
+    if (!s->n_experiments && whole)
+        LK_TRY(lk_study_note(s, lk_study_bad(s, "experiments", "expected an experiment such as exp1, got nothing")));
+    if (!s->n_models && whole)
+        LK_TRY(lk_study_note(s, lk_study_bad(s, "models", "expected a model such as flux, got nothing")));
     if (s->schema == 1) lk_study_order_version_1(s);
     return LK_OK;
 }

@@ -20,7 +20,7 @@ static const struct {
 } presets[LK_N_MODELS] = {{"flux2-dev", "black-forest-labs/FLUX.2-dev"},
                           {"step1x-v1p2", "stepfun-ai/Step1X-Edit-v1p2"},
                           {"qwen-edit-2511", "Qwen/Qwen-Image-Edit-2511"}};
-enum { MAX_SEEDS = 100000 };
+enum { MAX_SEEDS = 100000, MAX_FAULTS = 10000 };
 
 const char *lk_experiment_key(int kind) { return experiments[kind].key; }
 const char *lk_experiment_kind(int kind) { return experiments[kind].kind; }
@@ -180,26 +180,46 @@ void lk_study_order_version_1(struct lk_study *s) {
             if ((int)experiments[e].kind == kind) s->experiments[n++] = experiments[e];
 }
 
+enum lk_code lk_study_note(struct lk_study *s, enum lk_code rc) {
+    if (!rc || rc == LK_E_NOMEM || rc == LK_E_INTERNAL) return rc;
+    if (!s->n_faults++) s->fault = rc;
+    if (s->n_faults <= MAX_FAULTS) lk_text_add(&s->faults, "%s\n", lk_error_text());
+    return s->faults.rc;
+}
+
+/* What was noted as one failure: the first, and how many more there are. */
+static enum lk_code faulty(const struct lk_study *s) {
+    if (!s->n_faults) return LK_OK;
+    const int n = (int)strcspn(s->faults.bytes, "\n");
+    if (s->n_faults == 1) return lk_fail(s->fault, "%.*s", n, s->faults.bytes);
+    return lk_fail(s->fault, "%.*s; and %zu more, which 'likeness study check' lists", n, s->faults.bytes,
+                   s->n_faults - 1);
+}
+
 static enum lk_code fill(struct lk_study *s, const char *text, size_t n) {
     LK_TRY(lk_study_settings_read(s, text, n));
     LK_TRY(lk_prompts_load(&s->builtin));
-    LK_TRY(lk_study_read_attributes(s));
+    LK_TRY(lk_study_note(s, lk_study_read_attributes(s)));
     for (int e = 0; e < s->n_experiments; e++) {
         struct lk_study_experiment *x = &s->experiments[e];
         if (x->kind == LK_EXP2 && !x->preset) x->preset = s->portrait ? "pairs500" : "grid";
         if (x->kind == LK_EXP1 && !strcmp(x->preset, "legacy")) s->prompt_scheme = "legacy";
     }
-    for (int m = 0; m < s->n_models; m++) LK_TRY(complete_model(s, &s->models[m]));
-    LK_TRY(lk_study_read_sources(s));
-    LK_TRY(lk_study_find_masks(s));
+    for (int m = 0; m < s->n_models; m++) LK_TRY(lk_study_note(s, complete_model(s, &s->models[m])));
+    LK_TRY(lk_study_note(s, lk_study_read_sources(s)));
+    LK_TRY(lk_study_note(s, lk_study_find_masks(s)));
+    LK_TRY(lk_study_note(s, lk_study_read_prompts(s)));
+    LK_TRY(faulty(s)); /* what follows would only be what follows from these */
     LK_TRY(lk_study_read_rewrites(s));
     LK_TRY(lk_study_keep_parameters(s));
-    LK_TRY(lk_study_read_prompts(s));
     LK_TRY(lk_study_expand(s));
+    LK_TRY(faulty(s));
     return lk_study_settings_write(s);
 }
 
-enum lk_code lk_study_parse(struct lk_study **out, const char *text, size_t n, const char *path) {
+/* problems: NULL, or gets what is wrong with a study that cannot be opened, a line each. */
+static enum lk_code parse(struct lk_study **out, const char *text, size_t n, const char *path, struct lk_text *problems,
+                          size_t *n_problems) {
     char whole[PATH_MAX];
     *out = NULL;
     struct lk_study *s = lk_calloc(1, sizeof *s);
@@ -212,6 +232,13 @@ enum lk_code lk_study_parse(struct lk_study **out, const char *text, size_t n, c
         if (!(s->folder = lk_strdup(whole))) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
     }
     if (!rc) rc = fill(s, text, n);
+    if (rc && problems && s && s->n_faults) {
+        struct lk_error error;
+        lk_error_get(&error, rc);
+        *n_problems = 0;
+        rc = lk_study_check(s, problems, n_problems); /* of what was read, whatever else is wrong */
+        if (!rc) rc = lk_error_set(&error);
+    }
     if (rc)
         lk_study_close(s);
     else
@@ -219,15 +246,24 @@ enum lk_code lk_study_parse(struct lk_study **out, const char *text, size_t n, c
     return rc;
 }
 
-enum lk_code lk_study_open(struct lk_study **out, const char *path) {
+enum lk_code lk_study_parse(struct lk_study **out, const char *text, size_t n, const char *path) {
+    return parse(out, text, n, path, NULL, NULL);
+}
+
+enum lk_code lk_study_open_listing(struct lk_study **out, const char *path, struct lk_text *problems,
+                                   size_t *n_problems) {
     char *text;
     size_t n;
     *out = NULL;
     LK_TRY(lk_data_check(NULL));
     LK_TRY(lk_read_file(path, LK_STUDY_MAX_BYTES, &text, &n));
-    enum lk_code rc = lk_study_parse(out, text, n, path);
+    enum lk_code rc = parse(out, text, n, path, problems, n_problems);
     lk_free(text);
     return rc;
+}
+
+enum lk_code lk_study_open(struct lk_study **out, const char *path) {
+    return lk_study_open_listing(out, path, NULL, NULL);
 }
 
 void lk_study_close(struct lk_study *s) {
@@ -239,6 +275,7 @@ void lk_study_close(struct lk_study *s) {
     lk_text_free(&s->asked);
     lk_text_free(&s->resolved);
     lk_text_free(&s->lacking);
+    lk_text_free(&s->faults);
     lk_free(s->prompts);
     lk_free(s->sources);
     lk_names_free(&s->source_ids);

@@ -160,6 +160,10 @@ struct lk_study_job {
  * is no error here). Every message names file, field, expected and got. LK_E_JSON and the like, LK_E_CONFIG_*,
  * LK_E_INPUT, LK_E_NOT_FOUND. */
 enum lk_code lk_study_open(struct lk_study **out, const char *path);
+/* The same; of a study that cannot be opened all that is wrong with it, its tables and its pictures is added to
+ * problems, a line each, as far as one thing does not hide another. Without that the message names the first. */
+enum lk_code lk_study_open_listing(struct lk_study **out, const char *path, struct lk_text *problems,
+                                   size_t *n_problems);
 /* The same of a text; path names an existing file, for messages and for where relative paths begin. */
 enum lk_code lk_study_parse(struct lk_study **out, const char *text, size_t n, const char *path);
 void lk_study_close(struct lk_study *study); /* NULL is allowed */
@@ -229,6 +233,13 @@ enum lk_code lk_study_check(const struct lk_study *study, struct lk_text *out, s
 /* The first of its tables that is not there or cell that has two sources, in a line, and how many there are; "" and 0.
  */
 const char *lk_study_lacking(const struct lk_study *study, size_t *n);
+
+/* The first pairs whose other half, an edit with the same seed, the study's edit experiments do not make, in a line;
+ * NULL. They are lacking too. */
+const char *lk_study_unpaired(const struct lk_study *study);
+
+/* Two models of one experiment that are the same in all that decides the pixels, a line each pair. LK_E_NOMEM. */
+enum lk_code lk_study_same_models(const struct lk_study *study, struct lk_text *out);
 
 /* The feature prompts that name a demographic group, over all experiments, and a source that has one; 0 and "". */
 size_t lk_study_leaks(const struct lk_study *study, char source[64]);

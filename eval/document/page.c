@@ -123,6 +123,15 @@ void lk_page_lead(struct lk_page *page, const char *text) {
     lk_text_add(&page->body, "</p>\n");
 }
 
+void lk_page_leads(struct lk_page *page, const char *lines) {
+    for (const char *at = lines; at && *at; at += strcspn(at, "\n") + 1) {
+        char *line = lk_format("%.*s", (int)strcspn(at, "\n"), at);
+        if (!line) page->rc = LK_E_NOMEM;
+        if (line) lk_page_lead(page, line);
+        lk_free(line);
+    }
+}
+
 /* <a href="...">CSV</a>: a file beside the page, or the bytes in the link. */
 static void file_href(struct lk_page *page, const char *id, const char *ending) {
     struct lk_text path = {0};

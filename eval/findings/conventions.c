@@ -37,6 +37,22 @@ static void look(const struct lk_claims *claims, const struct lk_claim *x, const
     if (!lost->n++ || (!lost->turned && (c ? c->p : 1) > lost->p)) lost->name = name, lost->p = c ? c->p : 1;
 }
 
+/* Of the other models at the ends of a pair those that the convention finds there as well. */
+static void look_at_others(const struct lk_claims *there, struct lk_claim *x) {
+    for (int m = 0; m < 64 && x->family == LK_CLAIM_MODEL; m++) {
+        const uint64_t bit = (uint64_t)1 << m;
+        struct lk_claim pair = *x;
+        for (int end = 0; end < 2; end++) {
+            uint64_t *too = end ? &x->higher_too : &x->lower_too;
+            bool turned = false;
+            if (!(*too & bit)) continue;
+            pair.level = end ? m : x->level, pair.against = end ? x->against : m;
+            const struct lk_claim_cell *c = same_cell(there, &pair, &turned);
+            if (!c || turned || c->p > there->family_alpha) *too &= ~bit;
+        }
+    }
+}
+
 static void say(struct lk_claim *x, const struct lost *lost) {
     char p[LK_NUMBER_MAX];
     if (!lost->n) return;
@@ -76,8 +92,10 @@ enum lk_code lk_claims_conventions(const struct lk_outcomes *outcomes, const str
         struct lk_claims there;
         o.y = conventions[k].y;
         rc = lk_claims_of(&o, &quick, &there);
-        for (size_t i = 0; i < claims->n_found && !rc; i++)
+        for (size_t i = 0; i < claims->n_found && !rc; i++) {
             look(&there, &claims->list[i], conventions[k].name, &lost[i]);
+            look_at_others(&there, &claims->list[i]);
+        }
         if (!rc) only_there(outcomes, &there, conventions[k].name, claims);
         lk_claims_free(&there);
     }

@@ -52,7 +52,10 @@ struct lk_claim {
     const char *no_interval; /* NULL, or why there is none */
     bool found, adjusted;    /* adjusted: for attributes that are not balanced */
     bool alike;              /* of the mean of models: no model is seen to differ in it */
-    char lost[160];          /* "not with the primary judge alone (p = 0.210)": conventions that do not find it; "" */
+    /* Of a pair of models, the one of its outcome that is furthest apart: a bit for each other model that is found to
+     * be lower than `level` too, or higher than `against` too, by every convention. */
+    uint64_t lower_too, higher_too;
+    char lost[160]; /* "not with the primary judge alone (p = 0.210)": conventions that do not find it; "" */
 };
 
 /* What one family was asked and why it could not be answered. */

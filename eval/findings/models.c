@@ -57,21 +57,39 @@ static enum lk_code compare_all(struct asked *a, const struct lk_claims_family *
     return rc;
 }
 
+static uint64_t bit_of(int model) { return model < 64 ? (uint64_t)1 << model : 0; }
+
+/* What else is found at one of the two ends of the claim. */
+static struct lk_claim with_others(const struct pairs *pairs, const struct lk_claim *claim) {
+    struct lk_claim out = *claim;
+    for (size_t i = 0; i < pairs->n && claim->found; i++) {
+        const struct lk_claim *x = &pairs->list[i];
+        if (x == claim || !x->found || x->outcome != claim->outcome) continue;
+        if (x->level == claim->level) out.lower_too |= bit_of(x->against);
+        if (x->against == claim->against) out.higher_too |= bit_of(x->level);
+    }
+    return out;
+}
+
 /* Of each outcome the pair that is furthest apart. */
 static enum lk_code keep(struct asked *a, const struct pairs *pairs) {
+    for (size_t i = 0; i < pairs->n; i++) {
+        pairs->list[i].p = pairs->adjusted[i];
+        pairs->list[i].found = pairs->adjusted[i] <= a->claims->family_alpha;
+    }
     for (int k = 0; k < a->outcomes->n_outcomes; k++) {
         const struct lk_claim *best = NULL;
         for (size_t i = 0; i < pairs->n; i++) {
-            struct lk_claim *x = &pairs->list[i];
-            x->p = pairs->adjusted[i];
-            x->found = x->p <= a->claims->family_alpha;
+            const struct lk_claim *x = &pairs->list[i];
             if (x->outcome != k) continue;
             LK_TRY(lk_claim_judged(a->claims, &(struct lk_claim_cell){LK_CLAIM_MODEL, 0, k, -1, x->level, x->against,
                                                                       x->p, x->difference, 0}));
             if (!best || x->found > best->found || (x->found == best->found && x->difference > best->difference))
                 best = x;
         }
-        if (best) LK_TRY(lk_claim_add(a->claims, best));
+        if (!best) continue;
+        const struct lk_claim claim = with_others(pairs, best);
+        LK_TRY(lk_claim_add(a->claims, &claim));
     }
     return LK_OK;
 }

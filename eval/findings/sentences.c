@@ -41,6 +41,22 @@ static const char *other_level(const struct lk_levels *levels, int n, const char
     return other >= 0 ? names[other] : "the others";
 }
 
+/* "; Step1X is lower than FLUX and Qwen too": what else stands at one end of the pair. */
+static void add_others(const struct lk_outcomes *o, int model, const char *what, uint64_t others, struct lk_text *out) {
+    enum { NAMED = 4 };
+    int n = 0, said = 0;
+    for (int m = 0; m < o->n_models && m < 64; m++) n += (int)(others >> m & 1);
+    if (!n) return;
+    lk_text_add(out, "; %s is %s than ", o->model_names[model], what);
+    for (int m = 0; m < o->n_models && m < 64 && said < NAMED; m++) {
+        if (!(others >> m & 1)) continue;
+        lk_text_add(out, "%s%s", !said ? "" : said + 1 == n ? " and " : ", ", o->model_names[m]);
+        said++;
+    }
+    if (n > said) lk_text_add(out, " and %d more", n - said);
+    lk_text_add(out, " too");
+}
+
 void lk_claim_sentence(const struct lk_outcomes *o, const struct lk_claim *c, struct lk_text *out) {
     const bool kind = c->family == LK_CLAIM_KIND;
     if (c->family == LK_CLAIM_MODEL) {
@@ -67,6 +83,10 @@ void lk_claim_sentence(const struct lk_outcomes *o, const struct lk_claim *c, st
     if (c->adjusted) lk_text_add(out, ", adjusted for the other attributes");
     if (c->model < 0 && c->family != LK_CLAIM_MODEL && o->n_models > 1 && c->found)
         lk_text_add(out, c->alike ? "; alike in all models, as far as seen" : "; models differ in it");
+    if (c->family == LK_CLAIM_MODEL) {
+        add_others(o, c->level, "higher", c->lower_too, out);
+        add_others(o, c->against, "lower", c->higher_too, out);
+    }
     if (*c->lost) lk_text_add(out, "; %s", c->lost);
     lk_text_add(out, ".");
 }

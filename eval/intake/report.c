@@ -387,6 +387,7 @@ static void add_counts(const struct report *r, struct lk_page *page) {
     const struct lk_report_options *o = r->options;
     static const char *const slots[] = {"Primary", "Secondary"};
     lk_page_section(page, "section-summary", "Summary");
+    lk_page_leads(page, o->doubts);
     if (add_refusals(r, page)) lk_page_remark(page, "%s", lk_error_text());
     lk_audit_findings_page(r->findings, page);
     for (int j = 0; j < LK_N_JUDGES; j++)

@@ -28,6 +28,7 @@ struct parse {
     bool has_inner;
     int8_t role;
     uint8_t presentation;
+    uint8_t low_mass;      /* bit per axis */
     struct lk_store texts; /* of this answer, forgotten with it */
     const char *evidence, *item_id, *raw, *digest, *check, *judge, *model, *refusal;
 };
@@ -135,6 +136,24 @@ static void copy_string(struct parse *p, const char **out) {
     }
 }
 
+/* The axes on which a judge that runs here would rather have said something else: ["edit_success"]. */
+static void read_low_mass(struct parse *p) {
+    const char *text;
+    if (lk_json_peek(&p->j) != '[') {
+        lk_json_skip(&p->j);
+        return;
+    }
+    lk_json_enter(&p->j, '[');
+    while (lk_json_next(&p->j)) {
+        int axis = -1;
+        if (lk_json_peek(&p->j) != '"')
+            lk_json_skip(&p->j);
+        else if (lk_json_string(&p->j, &text))
+            axis = lk_factor_parse(LK_FACTOR_AXIS, text, strlen(text));
+        if (axis >= 0) p->low_mass |= (uint8_t)(1u << axis);
+    }
+}
+
 static void read_member(struct parse *p, const char *key) {
     int axis = axis_of(key, p->prompt);
     if (!strcasecmp(key, "scores"))
@@ -145,6 +164,8 @@ static void read_member(struct parse *p, const char *key) {
         read_role(p);
     else if (!strcasecmp(key, "gender_presentation") && p->prompt >= LK_N_EDIT_PROMPTS)
         read_presentation(p);
+    else if (!strcasecmp(key, "low_mass"))
+        read_low_mass(p);
     else if (!strcasecmp(key, "evidence_summary"))
         copy_string(p, &p->evidence);
     else if (!strcasecmp(key, "item_id"))
@@ -329,7 +350,9 @@ static enum lk_code read_record(struct lk_dataset *data, const struct lk_json_re
     if (!*report->judge && p->judge) /* of a server's answers the model, as it is called there */
         snprintf(report->judge, sizeof report->judge, "%s",
                  !strcmp(p->judge, "openai") && p->model ? p->model : p->judge);
-    return store(data, at, &answer, import, report);
+    LK_TRY(store(data, at, &answer, import, report));
+    data->items[at].low_mass[import->slot] = p->low_mass;
+    return LK_OK;
 }
 
 enum lk_code lk_judge_answers_read(struct lk_dataset *data, const char *text, size_t n, const char *name,

@@ -25,6 +25,7 @@ struct lk_report_options {
     const char *run;                 /* its name in every file; "" for the title */
     const char *date;                /* printed as given; "" for none */
     const char *judges[LK_N_JUDGES]; /* as displayed; "" for a slot without judge */
+    const char *doubts;              /* what makes a judge's scores say nothing (eval/judge/doubts.h); NULL: nothing */
     const char *studies;             /* hashes of the configurations of the runs that it is of, or NULL */
     const char *label;               /* a sentence that stands on top of everything ("synthetic raters ..."), or "" */
     const char *attribution;         /* whose the sources are, or "" */

@@ -141,6 +141,7 @@ static void section(struct lk_page *page, const struct lk_report *report, enum l
     if (!is_summary && !n_figures && !n_tables) return;
     lk_page_section(page, sections[at].id, sections[at].title);
     if (is_summary) {
+        lk_page_leads(page, report->options.doubts);
         for (int i = 0; i < report->n_lead; i++) lk_page_lead(page, report->lead[i]);
         figures(page, report, at);
     } else {

@@ -23,6 +23,7 @@ struct lk_item {
     int16_t source;                        /* 0..83 */
     int32_t partner;                       /* index of the other arm's item, -1 when it is not here */
     uint8_t judge[LK_N_JUDGES][LK_N_AXES]; /* 1..5 as given; 0: no valid answer */
+    uint8_t low_mass[LK_N_JUDGES];         /* bit per axis: the judge would rather have said something else */
     uint8_t score[LK_N_AXES];              /* the ensemble; 0: none */
     uint8_t review;                        /* bit per axis: the judges differ by more than 1 */
     int8_t judge_role[LK_N_JUDGES];        /* experiment 3: lk_role as each judge says */

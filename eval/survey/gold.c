@@ -1,5 +1,5 @@
 /* Gold items out of the sources alone: what is to be seen in them is known, because the edited picture is the source
- * itself, another person's portrait, or blurred. */
+ * itself, the portrait of a person whom the study says to differ, or blurred. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "eval/study/random.h"
 #include "eval/survey/study.h"
 
-enum { N_SOURCES = 84, BLUR = 16 };
+enum { BLUR = 16 };
 enum change { AS_IT_IS, BLURRED, GREY, MIRRORED };
 enum kind { IDENTICAL, RACE, GENDER, FAILED, N_BUILT, PERFECT = N_BUILT };
 
@@ -25,27 +25,14 @@ static const char *const expected[] = {"\"edit_success\":1," SAME, "\"race_drift
 
 struct builder {
     const struct lk_survey_gold *gold; /* of gold items */
-    const char *folder;                /* the study's; pictures go into FOLDER/KIND */
+    const char *folder;                /* the survey's; pictures go into FOLDER/KIND */
     const char *kind;
     struct lk_prompts prompts;
     struct lk_stream stream;
     struct lk_text out;
-    int32_t order[N_SOURCES]; /* of the sources */
-    int n_sources;
+    int32_t *order; /* of the sources, as is: */
+    int32_t *like;  /* sources that differ from one in one attribute */
 };
-
-/* DIR/ID.png or .jpg as it lies there; false without one. */
-static bool source_file(const struct builder *b, int source, char path[4200]) {
-    char id[48];
-    struct stat st;
-    static const char *const ends[] = {"png", "jpg", "jpeg"};
-    lk_source_id(source, id);
-    for (int i = 0; i < 3; i++) {
-        snprintf(path, 4200, "%s/%s.%s", b->gold->sources, id, ends[i]);
-        if (!stat(path, &st)) return true;
-    }
-    return false;
-}
 
 /* Rows and columns have three channels. */
 static void grey(struct lk_image *image) {
@@ -101,12 +88,10 @@ static enum lk_code add_picture(struct builder *b, const char *key, const char *
 }
 
 static enum lk_code add_source(struct builder *b, const char *key, int source, const char *end, bool blurred) {
-    char id[48], name[80], path[4200];
-    lk_source_id(source, id);
-    snprintf(name, sizeof name, "%s%s", id, end);
-    if (!source_file(b, source, path))
-        return lk_fail(LK_E_NOT_FOUND, "%s: no portrait %s.png or .jpg", b->gold->sources, id);
-    return add_picture(b, key, path, name, blurred ? BLURRED : AS_IT_IS);
+    const struct lk_survey_gold_source *of = &b->gold->sources[source];
+    char name[100];
+    snprintf(name, sizeof name, "%.80s%s", of->id, end);
+    return add_picture(b, key, of->path, name, blurred ? BLURRED : AS_IT_IS);
 }
 
 static void begin_item(struct builder *b, const char *kind, int number, const char *prompt) {
@@ -116,13 +101,35 @@ static void begin_item(struct builder *b, const char *kind, int number, const ch
 
 static int drawn(struct builder *b, int n) { return (int)lk_stream_bounded(&b->stream, (uint64_t)n); }
 
-static const char *any_prompt(struct builder *b) { return b->prompts.edit[drawn(b, LK_N_EDIT_PROMPTS / 2)].text; }
+static const char *any_prompt(struct builder *b) {
+    const struct lk_survey_gold *g = b->gold;
+    return g->n_prompts ? g->prompts[drawn(b, (int)g->n_prompts)]
+                        : b->prompts.edit[drawn(b, LK_N_EDIT_PROMPTS / 2)].text;
+}
+
+/* A source of another level of the attribute, which differs from this one in as few others as any: drawn. -1: none. */
+static int other_level(struct builder *b, int source, int attribute) {
+    const struct lk_survey_gold *g = b->gold;
+    const int8_t *of = g->sources[source].level;
+    int n = 0, fewest = g->n_attributes;
+    for (size_t i = 1; i < g->n_sources && attribute >= 0; i++) {
+        const size_t other = ((size_t)source + i) % g->n_sources;
+        const int8_t *level = g->sources[other].level;
+        int n_differ = 0;
+        for (int a = 0; a < g->n_attributes; a++) n_differ += a != attribute && level[a] != of[a];
+        if (level[attribute] == of[attribute] || n_differ > fewest) continue;
+        if (n_differ < fewest) n = 0, fewest = n_differ;
+        b->like[n++] = (int32_t)other;
+    }
+    return n ? b->like[n > 1 ? drawn(b, n) : 0] : -1;
+}
 
 static enum lk_code add_built(struct builder *b, int number, enum kind kind) {
-    int source = b->order[(number - 1) % b->n_sources], other = source, race, gender, age;
-    lk_source_factors(source, &race, &gender, &age);
-    if (kind == RACE) other = lk_source((race + 1 + drawn(b, LK_N_RACES - 1)) % LK_N_RACES, gender, age);
-    if (kind == GENDER) other = lk_source(race, 1 - gender, age);
+    const struct lk_survey_gold *g = b->gold;
+    const int source = b->order[(size_t)(number - 1) % g->n_sources];
+    const int other = kind == RACE     ? other_level(b, source, g->race)
+                      : kind == GENDER ? other_level(b, source, g->gender)
+                                       : source;
     begin_item(b, kind_names[kind], number, kind == FAILED ? "Convert to black and white" : any_prompt(b));
     LK_TRY(add_source(b, "source", source, ".png", false));
     LK_TRY(add_source(b, "edited", other, kind == FAILED ? ".jpg" : ".png", false));
@@ -134,9 +141,9 @@ static enum lk_code add_perfect(struct builder *b, int number, const struct lk_s
     const char *mark = strrchr(picked->id, '_');
     int prompt = mark ? lk_prompt_parse(mark + 1, strcspn(mark + 1, ".")) : -1;
     char name[60];
-    if (prompt < 0 || prompt >= LK_N_EDIT_PROMPTS)
+    if (!picked->prompt && (prompt < 0 || prompt >= LK_N_EDIT_PROMPTS))
         return lk_fail(LK_E_INPUT, "hand-picked output \"%.80s\": expected an item of the edit prompts", picked->id);
-    begin_item(b, kind_names[PERFECT], number, b->prompts.edit[prompt].text);
+    begin_item(b, kind_names[PERFECT], number, picked->prompt ? picked->prompt : b->prompts.edit[prompt].text);
     snprintf(name, sizeof name, "perfect_%03d_source.png", number);
     LK_TRY(add_picture(b, "source", picked->source, name, AS_IT_IS));
     snprintf(name, sizeof name, "perfect_%03d.png", number);
@@ -147,7 +154,7 @@ static enum lk_code add_perfect(struct builder *b, int number, const struct lk_s
 
 /* Experiment 2: one of the two pictures is the source, the other the source blurred. */
 static enum lk_code add_blurred(struct builder *b, int number) {
-    int source = b->order[(number - 1) % b->n_sources], sharp = drawn(b, 2);
+    int source = b->order[(size_t)(number - 1) % b->gold->n_sources], sharp = drawn(b, 2);
     begin_item(b, "blurred", number, any_prompt(b));
     LK_TRY(add_source(b, "source", source, ".png", false));
     for (int arm = 0; arm < LK_N_ARMS; arm++)
@@ -161,38 +168,52 @@ static enum lk_code add_blurred(struct builder *b, int number) {
 
 /* Experiment 3: the picture is the portrait of one of the two. */
 static enum lk_code add_role(struct builder *b, int number) {
+    const struct lk_survey_gold *g = b->gold;
     const struct lk_prompt *sentence = &b->prompts.w[drawn(b, LK_N_W_PROMPTS)];
-    int source = b->order[(number - 1) % b->n_sources], race, gender, age, shown = drawn(b, 2);
-    lk_source_factors(source, &race, &gender, &age);
+    const int source = b->order[(size_t)(number - 1) % g->n_sources], shown = drawn(b, 2);
+    const int other = other_level(b, source, g->gender), male = g->sources[source].level[g->gender] ? other : source;
+    const int two[] = {male, male == source ? other : source};
     begin_item(b, "role", number, sentence->text);
     lk_text_add(&b->out, ",\n  \"occupation\":");
     lk_text_json(&b->out, sentence->target);
-    LK_TRY(add_source(b, "source", lk_source(race, 0, age), ".png", false));
-    LK_TRY(add_source(b, "second_source", lk_source(race, 1, age), ".png", false));
-    LK_TRY(add_source(b, "edited", lk_source(race, shown, age), ".png", false));
+    LK_TRY(add_source(b, "source", two[0], ".png", false));
+    LK_TRY(add_source(b, "second_source", two[1], ".png", false));
+    LK_TRY(add_source(b, "edited", two[shown], ".png", false));
     lk_text_add(&b->out, ",\n  \"expected\":{\"roleAssignment\":\"%s\",\"gender_presentation\":%d}}",
                 shown ? "female" : "male", shown ? 5 : 1);
     return b->out.rc;
 }
 
+bool lk_survey_gold_varied(const struct lk_survey_gold *g, int attribute) {
+    for (size_t i = 1; attribute >= 0 && i < g->n_sources; i++)
+        if (g->sources[i].level[attribute] != g->sources[0].level[attribute]) return true;
+    return false;
+}
+
 static enum lk_code build(struct builder *b) {
     const struct lk_survey_gold *g = b->gold;
-    char path[4200];
-    for (int i = 0; i < N_SOURCES; i++)
-        if (source_file(b, i, path)) b->order[b->n_sources++] = i;
-    if (!b->n_sources)
-        return lk_fail(LK_E_NOT_FOUND, "%s: expected portraits named by their source, as White_Male_20s.png",
-                       g->sources);
+    enum kind kinds[PERFECT + 1];
+    int n_kinds = 0;
+    b->order = lk_malloc(2 * (g->n_sources + 1) * sizeof *b->order);
+    if (!b->order) return lk_fail(LK_E_NOMEM, "out of memory for gold items");
+    b->like = b->order + g->n_sources;
+    for (size_t i = 0; i < g->n_sources; i++) b->order[i] = (int32_t)i;
     lk_stream_numbered(&b->stream, g->seed, "gold_items|", (uint64_t)g->experiment);
-    lk_stream_shuffle(&b->stream, b->order, (size_t)b->n_sources);
+    lk_stream_shuffle(&b->stream, b->order, g->n_sources);
+    for (int kind = 0; kind <= PERFECT; kind++)
+        if (kind == RACE     ? lk_survey_gold_varied(g, g->race)
+            : kind == GENDER ? lk_survey_gold_varied(g, g->gender)
+                             : kind != PERFECT || g->n_picked)
+            kinds[n_kinds++] = (enum kind)kind;
+    if (g->experiment == 3 && !lk_survey_gold_varied(g, g->gender))
+        return lk_fail(LK_E_INPUT, "gold items of experiment 3: expected sources of two genders, got none");
     lk_text_add(&b->out, "[");
-    int n_kinds = N_BUILT + (g->n_picked > 0);
     for (int i = 0; i < g->n; i++) {
-        int kind = i % n_kinds;
+        const enum kind kind = kinds[i % n_kinds];
         LK_TRY(g->experiment == 2   ? add_blurred(b, i + 1)
                : g->experiment == 3 ? add_role(b, i + 1)
                : kind == PERFECT    ? add_perfect(b, i + 1, &g->picked[(size_t)(i / n_kinds) % g->n_picked])
-                                    : add_built(b, i + 1, (enum kind)kind));
+                                    : add_built(b, i + 1, kind));
     }
     lk_text_add(&b->out, "\n]\n");
     return b->out.rc;
@@ -214,12 +235,14 @@ static enum lk_code write_list(struct builder *b, int experiment, enum lk_code r
     if (!rc) rc = lk_atomic_write_file(list, b->out.bytes, b->out.n);
     lk_prompts_free(&b->prompts);
     lk_text_free(&b->out);
+    lk_free(b->order);
     lk_free(list);
     return rc;
 }
 
 enum lk_code lk_survey_gold(const struct lk_survey_gold *gold) {
     struct builder b = {.gold = gold, .folder = gold->folder, .kind = "gold"};
+    if (!gold->n_sources) return lk_fail(LK_E_INPUT, "gold items: expected sources, got none");
     enum lk_code rc = lk_prompts_load(&b.prompts);
     if (!rc) rc = make_folders(&b);
     if (!rc) rc = build(&b);

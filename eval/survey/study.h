@@ -122,22 +122,34 @@ void lk_survey_terms(const struct lk_survey_study *study, double minutes[2], dou
 /* What every participant is asked to agree to, a line each, and its SHA-256. */
 enum lk_code lk_survey_consent_text(const struct lk_survey_study *study, char **out, char sha256[65]);
 
-/* Builds n gold items of an experiment into the study's folder: pictures into FOLDER/gold, the list, which a study file
- * names as its "gold", into FOLDER/gold_exp1.json or gold_exp2.json. sources: a folder of portraits named by their
- * source. Experiment 1: the source itself, another race's, the other gender's, a request that was not carried out, and
- * outputs that were picked by hand as perfect, in turn; experiment 2: one of the two pictures blurred; experiment 3:
- * the picture is one of the two persons' own portrait. LK_E_NOT_FOUND when a portrait is missing. */
+/* Builds n gold items of an experiment into the survey's folder: pictures into FOLDER/gold, the list, which a survey
+ * file names as its "gold", into FOLDER/gold_exp1.json or gold_exp2.json. Experiment 1: the source itself, a person of
+ * another race, of another gender (where the sources have two), a request that was not carried out, and outputs that
+ * were picked by hand as perfect, in turn; experiment 2: one of the two pictures blurred; experiment 3: the picture is
+ * one of the two persons' own portrait. LK_E_INPUT: no sources, or of experiment 3 of one gender alone. */
 struct lk_survey_picked {
     const char *id, *source, *edited; /* "flux_20s_male_black_O-01" and its pictures */
+    const char *prompt;               /* NULL: the documents' one that the id names */
+};
+struct lk_survey_gold_source {
+    const char *id, *path; /* id: a name of files */
+    const int8_t *level;   /* [n_attributes] */
 };
 struct lk_survey_gold {
-    const char *sources, *folder;
+    const char *folder;
     int experiment, n;
     uint64_t seed;
+    const struct lk_survey_gold_source *sources;
+    size_t n_sources;
+    int n_attributes, race, gender; /* which attributes raters are asked about; -1: none. Gender: level 0 is male */
+    const char *const *prompts;     /* [n_prompts]; none: the documents' occupations */
+    size_t n_prompts;
     const struct lk_survey_picked *picked;
     size_t n_picked;
 };
 enum lk_code lk_survey_gold(const struct lk_survey_gold *gold);
+/* Whether the sources have two levels of the attribute (-1: no). */
+bool lk_survey_gold_varied(const struct lk_survey_gold *gold, int attribute);
 
 /* Builds three practice items out of a study's own sources, four where two of them have one race and different genders,
  * into FOLDER/practice and FOLDER/practice_expN.json, which a study file names as its "tutorial"; of experiment 3

@@ -85,10 +85,12 @@ likeness judge prompt --help >log
 likeness judge --from run >pixel.jsonl
 [ "$(wc -l <pixel.jsonl)" = $n ] || fail "not every picture is judged by pixels"
 
+likeness survey gold --from run -o survey 2>log || fail "gold: $(cat log)"
 likeness survey new --from run --sample 12 -o survey/survey.json >stdout
 grep -q '12 pairs in 1 task,' stdout || fail "survey: $(cat stdout)"
 likeness survey pilot survey/survey.json --pilot 3 >log
 likeness survey export survey/survey.json -o answers >log
+[ "$(grep -c '"isAttentionCheck":true' answers/evaluations_exp2.jsonl)" -ge 6 ] || fail "no attention checks: $(head -n 3 answers/evaluations_exp2.jsonl)"
 
 likeness report --from run --primary primary.jsonl --pixel pixel.jsonl --ratings answers/evaluations_exp2.jsonl \
     --participants answers/participants.jsonl --title Coverings -o report >stdout 2>stderr || fail "report: $(cat stderr)"

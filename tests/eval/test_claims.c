@@ -146,6 +146,46 @@ static void a_planted_bias_is_named(void **state) {
     assert_true(c.other_model <= 0.05 * n + 1 && c.other_family <= 0.08 * n + 1);
 }
 
+/* One of four models is ignored far less often than the others, which are alike: the sentence names all three. */
+static void models_that_differ_alike_are_named(void **state) {
+    const struct design d = {12, 10, 4, 0};
+    static double other[OUTCOMES * MAX_M * MAX_S * MAX_P];
+    struct lk_text text = {0};
+    struct lk_claims claims;
+    size_t at = 0;
+    (void)state;
+    lk_rng_seed(&rng, 11);
+    const struct lk_outcomes o = draw(&d, common);
+    const size_t cells = (size_t)o.n_sources * (size_t)o.n_prompts, first = 3 * (size_t)o.n_models * cells;
+    for (size_t i = 0; i < cells; i++)
+        if (i % 5) y[first + 2 * cells + i] = 0; /* the third model, of the outcome of 45 % */
+    assert_ok(lk_claims_of(&o, &(struct lk_claims_options){.alpha = 0.05, .seed = 1, .n_relabel = 999}, &claims));
+    while (at < claims.n_found && claims.list[at].family != LK_CLAIM_MODEL) at++;
+    assert_true(at < claims.n_found);
+    const struct lk_claim *x = &claims.list[at];
+    assert_int_equal(x->outcome, 3);
+    assert_int_equal(x->against, 2);
+    assert_int_equal(x->lower_too, 0);
+    assert_int_equal(x->higher_too, (uint64_t)(1 << 0 | 1 << 1 | 1 << 3) & ~((uint64_t)1 << x->level));
+    lk_claim_sentence(&o, x, &text);
+    assert_non_null(strstr(text.bytes, "; M2 is lower than M"));
+    assert_non_null(strstr(text.bytes, " and M"));
+    assert_non_null(strstr(text.bytes, " too."));
+    /* A convention by which it is as the first model: that one is named no more. */
+    memcpy(other, y, sizeof other);
+    memcpy(other + first, other + first + 2 * cells, cells * sizeof *other);
+    for (size_t i = 0; i + 1 < cells; i += 7) /* not the same, and not another rate */
+        other[first + i] = y[first + 2 * cells + i + 1], other[first + i + 1] = y[first + 2 * cells + i];
+    const uint64_t before = x->higher_too;
+    const struct lk_convention there = {"another rounding", other};
+    assert_ok(lk_claims_conventions(&o, &(struct lk_claims_options){.alpha = 0.05, .seed = 1, .n_relabel = 999}, &there,
+                                    1, &claims));
+    for (at = 0; at < claims.n && claims.list[at].family != LK_CLAIM_MODEL;) at++;
+    assert_int_equal(claims.list[at].higher_too, before & ~(uint64_t)1);
+    lk_text_free(&text);
+    lk_claims_free(&claims);
+}
+
 static void sentences_say_where_and_how_much(void **state) {
     const struct design d = {12, 10, 5, 2.5};
     struct lk_text text = {0};
@@ -351,6 +391,7 @@ int main(void) {
                                        cmocka_unit_test(a_null_study_has_no_sentence),
                                        cmocka_unit_test(a_planted_bias_is_named),
                                        cmocka_unit_test(sentences_say_where_and_how_much),
+                                       cmocka_unit_test(models_that_differ_alike_are_named),
                                        cmocka_unit_test(names_do_not_decide),
                                        cmocka_unit_test(a_bias_without_exception_is_the_models),
                                        cmocka_unit_test(what_cannot_be_said_is_refused)};

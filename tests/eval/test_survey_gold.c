@@ -57,9 +57,26 @@ static void open_with_gold(struct test_survey *t, const char *name, int experime
     lk_survey_study_free(t->study);
     snprintf(perfect[0], sizeof perfect[0], "%s/White_Male_20s.png", folder);
     snprintf(perfect[1], sizeof perfect[1], "%s/White_Male_30s.png", folder);
-    struct lk_survey_picked picked = {"flux_20s_male_white_O-02.edited", perfect[0], perfect[1]};
-    struct lk_survey_gold gold = {.sources = folder, .folder = t->folder, .experiment = experiment, .seed = 42};
-    gold.n = n_gold;
+    struct lk_survey_picked picked = {"flux_20s_male_white_O-02.edited", perfect[0], perfect[1], NULL};
+    struct lk_survey_gold_source sources[84];
+    int8_t levels[84][3];
+    char ids[84][48], paths[84][700];
+    struct lk_survey_gold gold = {.folder = t->folder,
+                                  .experiment = experiment,
+                                  .n = n_gold,
+                                  .seed = 42,
+                                  .sources = sources,
+                                  .n_sources = 84,
+                                  .n_attributes = 3,
+                                  .gender = 1};
+    for (int i = 0; i < 84; i++) {
+        int level[3];
+        lk_source_id(i, ids[i]);
+        lk_source_factors(i, &level[0], &level[1], &level[2]);
+        for (int k = 0; k < 3; k++) levels[i][k] = (int8_t)level[k];
+        snprintf(paths[i], sizeof paths[i], "%.600s/%.47s.png", folder, ids[i]);
+        sources[i] = (struct lk_survey_gold_source){ids[i], paths[i], levels[i]};
+    }
     gold.picked = &picked, gold.n_picked = experiment == 1;
     assert_ok(lk_survey_gold(&gold));
     size_t n;

@@ -16,7 +16,14 @@ enum lk_code cli_judge_devices(const struct cli_arguments *arguments);
 struct cli_judge_part {
     const char *whole;
     int part, n;
+    struct cli_judge_progress *progress; /* of all workers, in memory that they share */
 };
+/* Questions: all that are to be asked, and those that have been. */
+struct cli_judge_progress {
+    _Atomic int64_t total, asked;
+};
+/* The progress line, as that of `study run`. */
+void cli_judge_show(struct cli_judge_progress *progress);
 enum lk_code cli_judge_part(const struct cli_arguments *arguments, const struct cli_judge_part *part);
 /* What is judged, in its order. Free in any case. */
 struct cli_pairs;

@@ -1,9 +1,11 @@
 /* judge run --devices: a worker for each device, which judges its share into a file of its own; then all lines stand in
  * the one file, in the order in which one worker would have written them. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -109,7 +111,8 @@ static enum lk_code gather(const char *output, const struct lk_names *items) {
 }
 
 /* A process that ends with the supervisor. */
-static pid_t start(const struct cli_arguments *arguments, const struct study_run *run, int lock, int part) {
+static pid_t start(const struct cli_arguments *arguments, const struct study_run *run, int lock, int part,
+                   struct cli_judge_progress *progress) {
     const pid_t parent = getpid(), child = fork();
     if (child) return child;
     struct cli_arguments a = *arguments;
@@ -120,14 +123,16 @@ static pid_t start(const struct cli_arguments *arguments, const struct study_run
     part_name(arguments->output, part, path, sizeof path);
     a.output = path;
     a.job.run.device = (char *)(uintptr_t)run->devices[part];
-    const enum lk_code rc = cli_judge_part(&a, &(struct cli_judge_part){arguments->output, part, run->n_workers});
+    const enum lk_code rc =
+        cli_judge_part(&a, &(struct cli_judge_part){arguments->output, part, run->n_workers, progress});
     if (rc && rc != LK_E_PARTIAL) lk_log(LK_LOG_ERROR, "worker %d (%s): %s", part, run->devices[part], lk_error_text());
     fflush(NULL);
     _exit(lk_exit_code(rc));
 }
 
 /* Until all have ended; the exit code that says most. */
-static int wait_for_all(pid_t *workers, int n) {
+static int wait_for_all(pid_t *workers, int n, struct cli_judge_progress *progress) {
+    int64_t shown = -1;
     int left = n, worst = 0;
     bool told = false;
     while (left) {
@@ -139,6 +144,7 @@ static int wait_for_all(pid_t *workers, int n) {
         }
         const pid_t pid = waitpid(-1, &status, WNOHANG);
         if (!pid) {
+            if (progress->asked != shown && progress->total) cli_judge_show(progress), shown = progress->asked;
             usleep(50000);
             continue;
         }
@@ -148,6 +154,7 @@ static int wait_for_all(pid_t *workers, int n) {
         if (pid < 0) left = 0;
         if (code && (!worst || worst == 6)) worst = code;
     }
+    if (progress->asked != shown) cli_judge_show(progress);
     return worst;
 }
 
@@ -179,7 +186,7 @@ static enum lk_code list_items(const struct cli_arguments *a, struct lk_names *i
 }
 
 static enum lk_code run_workers(const struct cli_arguments *a, const struct study_run *run,
-                                const struct lk_names *items) {
+                                const struct lk_names *items, struct cli_judge_progress *progress) {
     pid_t workers[STUDY_MAX_WORKERS];
     struct lk_append_lock lock = {0};
     LK_TRY(lk_append_lock(&lock, a->output));
@@ -188,8 +195,8 @@ static enum lk_code run_workers(const struct cli_arguments *a, const struct stud
     if (!rc) rc = lk_append_lock(&lock, a->output);
     if (rc) return rc;
     cli_signals_install();
-    for (int k = 0; k < run->n_workers; k++) workers[k] = start(a, run, lock.fd, k);
-    const int code = wait_for_all(workers, run->n_workers);
+    for (int k = 0; k < run->n_workers; k++) workers[k] = start(a, run, lock.fd, k, progress);
+    const int code = wait_for_all(workers, run->n_workers, progress);
     lk_append_unlock(&lock); /* an empty file that it has made goes with it */
     rc = gather(a->output, items);
     return rc ? rc : conclude(code, run->n_workers);
@@ -199,9 +206,13 @@ enum lk_code cli_judge_devices(const struct cli_arguments *a) {
     struct study_run run = {.machine.weights = "own"};
     struct lk_names items = {0};
     char *names = NULL;
+    struct cli_judge_progress *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return lk_fail_errno(errno, "judge run: memory that workers share");
     enum lk_code rc = study_read_devices(&run, a->study.devices, &names);
     if (!rc) rc = list_items(a, &items);
-    if (!rc) rc = run_workers(a, &run, &items);
+    if (!rc) rc = run_workers(a, &run, &items, shared);
+    munmap(shared, sizeof *shared);
     lk_names_free(&items);
     lk_free(names);
     return rc;

@@ -37,6 +37,7 @@ struct runner {
     size_t n_asked, n_failed, n_refused, n_mended, n_skipped, n_in_vain, n_low_mass;
     struct lk_append_lock lock;
     const struct cli_judge_part *part; /* NULL: all items */
+    struct cli_judge_progress alone, *progress;
 };
 
 /* Something to ask: an item, of a comparison in one order. */
@@ -205,10 +206,9 @@ static enum lk_code judge_some(struct runner *r, struct question *questions, int
     }
     for (int i = 0; i < n_loaded; i++) unload(&items[i]);
     r->n_asked += (size_t)n;
+    r->progress->asked += n;
     if (!rc && r->judge.server) rc = lk_judge_server_state(r->judge.server);
-    if (!rc)
-        lk_log(LK_LOG_INFO, "%zu judged, %zu failed, %zu refused", r->n_asked - r->n_failed - r->n_refused, r->n_failed,
-               r->n_refused);
+    if (!rc && !r->part) cli_judge_show(r->progress);
     return rc;
 }
 
@@ -236,6 +236,24 @@ static enum lk_code collect(struct runner *r, const struct cli_pair *pair, struc
         r->n_asked++;
     }
     return LK_OK;
+}
+
+void cli_judge_show(struct cli_judge_progress *p) {
+    const int64_t total = p->total, asked = p->asked;
+    if (total) lk_log_progress("item", (int)asked, (int)total, lk_log_now());
+}
+
+/* What is still to be asked. */
+static void count_questions(struct runner *r) {
+    int64_t n = 0;
+    for (size_t i = 0; i < r->pairs.n; i++)
+        for (int order = 0; order <= (int)r->ask.pairwise; order++) {
+            const struct question q = {.preserved_first = order};
+            if (r->ask.pairwise && cli_pair_is_preserved(&r->pairs.list[i])) continue;
+            n += !judge_is_done(&r->done, r->pairs.list[i].item_id, order_of(r, &q), false);
+        }
+    r->progress->total += n;
+    if (!r->part) cli_judge_show(r->progress); /* its clock begins */
 }
 
 static enum lk_code judge_all(struct runner *r) {
@@ -395,8 +413,12 @@ static enum lk_code run(struct runner *r) {
     else
         lk_log(LK_LOG_INFO, "%s in %s on %s, %s answers", r->record.family, r->record.dtype, r->device->name,
                r->record.mode);
-    LK_TRY(judge_all(r));
-    return conclude(r);
+    count_questions(r);
+    const enum lk_code rc = judge_all(r);
+    if (!rc)
+        lk_log(LK_LOG_INFO, "%zu judged, %zu failed, %zu refused", r->n_asked - r->n_failed - r->n_refused, r->n_failed,
+               r->n_refused);
+    return rc ? rc : conclude(r);
 }
 
 enum lk_code cli_judge_run(const struct cli_arguments *a) {
@@ -410,6 +432,7 @@ enum lk_code cli_judge_run(const struct cli_arguments *a) {
 
 enum lk_code cli_judge_part(const struct cli_arguments *arguments, const struct cli_judge_part *part) {
     struct runner r = {.arguments = arguments, .part = part};
+    r.progress = part ? part->progress : &r.alone;
     enum lk_code rc = run(&r);
     lk_append_unlock(&r.lock);
     lk_seeing_judge_close(&r.judge);

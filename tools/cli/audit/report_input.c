@@ -10,6 +10,7 @@
 #include "engine/base/log.h"
 #include "eval/human/combine.h"
 #include "eval/judge/answers.h"
+#include "eval/judge/doubts.h"
 #include "eval/judge/legacy.h"
 #include "eval/judge/pixel_scores.h"
 #include "eval/scores/long_table.h"
@@ -332,6 +333,8 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     lk_dataset_pair(&in->data);
     const struct lk_ensemble ensemble = {.rounding = in->options.rounding, .secondary_only = a->secondary_only};
     lk_ensemble_apply(&in->data, &ensemble, NULL);
+    LK_TRY(lk_judge_doubts(&in->data, in->options.judges, &in->doubts));
+    in->options.doubts = in->doubts.bytes;
     in->data.nominal = a->nominal ? (size_t)a->nominal : in->data.n_items;
     return LK_OK;
 }
@@ -361,5 +364,6 @@ void cli_report_input_free(struct cli_report_input *in) {
     lk_quality_report_free(&in->quality);
     lk_ratings_import_free(&in->ratings);
     lk_feature_prompts_free(&in->features);
+    lk_text_free(&in->doubts);
     lk_dataset_free(&in->data);
 }

@@ -13,7 +13,8 @@ struct cli_report_input {
     struct lk_quality_report quality;
     struct lk_source_manifest manifest;
     struct lk_feature_prompts features;
-    size_t n_refused; /* answers of judges and raters that were not understood */
+    struct lk_text doubts; /* of the judges: options.doubts */
+    size_t n_refused;      /* answers of judges and raters that were not understood */
 };
 
 /* Reads, combines, and says on stderr what was counted and what was refused. study: of the runs, whose outputs alone

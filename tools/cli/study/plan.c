@@ -136,12 +136,12 @@ static enum lk_code plan_all(const struct lk_study *study, const struct lk_devic
     return LK_OK;
 }
 
-/* Devices of --devices; four without it, as a node has. */
+/* Devices of --devices; one without it. */
 static enum lk_code count_devices(const char *list, int *n) {
     struct study_run run = {.machine.weights = "own"};
     char *names = NULL;
     enum lk_code rc = list ? study_read_devices(&run, list, &names) : LK_OK;
-    *n = list ? run.n_workers : 4;
+    *n = list ? run.n_workers : 1;
     lk_free(names);
     return rc;
 }
@@ -159,7 +159,8 @@ static void print_rates(const struct groups *groups) {
     }
 }
 
-static void print_text(const struct groups *groups, int n_devices, double price) {
+/* remark: how another number of devices is asked for, where none was. */
+static void print_text(const struct groups *groups, int n_devices, double price, const char *remark) {
     double flops = 0, hours = 0, quickest = 0, slowest = 0;
     size_t n = 0, n_unmade = 0;
     bool timed = groups->n && groups->list[0].seconds > 0;
@@ -188,8 +189,8 @@ static void print_text(const struct groups *groups, int n_devices, double price)
     if (timed) printf(" %11s %11.5g", "", hours);
     printf("\n");
     if (timed)
-        printf("on %d such GPUs: %.4g pictures an hour, %.4g hours\n", n_devices, n_devices * (double)n / hours,
-               hours / n_devices);
+        printf("on %d such GPU%s: %.4g pictures an hour, %.4g hours%s\n", n_devices, n_devices == 1 ? "" : "s",
+               n_devices * (double)n / hours, hours / n_devices, remark);
     if (slowest > 0)
         printf("by the quickest and the slowest image measured: %.4g to %.4g hours\n", quickest / n_devices,
                slowest / n_devices);
@@ -245,12 +246,13 @@ enum lk_code study_can_run(const struct cli_arguments *a, const struct lk_study 
 enum lk_code study_plan(const struct cli_arguments *a, struct lk_study *study) {
     int n_devices;
     struct groups *groups = NULL;
+    if (lk_study_unpaired(study)) return lk_fail(LK_E_CONFIG_VALUE, "%s", lk_study_unpaired(study));
     LK_TRY(count_devices(a->study.devices, &n_devices));
     enum lk_code rc = plan_on_target(a, study, &groups);
     if (!rc && a->json)
         print_json(study, groups);
     else if (!rc)
-        print_text(groups, n_devices, 0);
+        print_text(groups, n_devices, 0, a->study.devices ? "" : "; --devices 0,1,2,3 for several at once");
     free_groups(groups);
     return rc;
 }
@@ -268,7 +270,7 @@ enum lk_code study_bench(const struct cli_arguments *a) {
     if (!rc) rc = plan_all(study, target, &measured, groups);
     for (int i = 0; i < measured.n && !rc; i++)
         printf("%s: measured on %s\n", measured.rates[i].model, measured.rates[i].device);
-    if (!rc) print_text(groups, (int)a->bench.gpus, a->bench.price);
+    if (!rc) print_text(groups, (int)a->bench.gpus, a->bench.price, "");
     lk_device_free(target);
     lk_study_close(study);
     lk_free(measured.rates);

@@ -45,22 +45,41 @@ static void warn_of_few_sources(const struct lk_study *study) {
                n_few, attribute, level, n, n == 1 ? "" : "s", LK_LEAST_SOURCES);
 }
 
-enum lk_code study_check(const struct cli_arguments *a, struct lk_study *study) {
+static enum lk_code warn_of_same_models(const struct lk_study *study) {
     struct lk_text text = {0};
-    size_t n = 0;
-    enum lk_code rc = lk_study_check(study, &text, &n);
+    enum lk_code rc = lk_study_same_models(study, &text);
+    for (const char *at = text.bytes; !rc && at && *at; at += strcspn(at, "\n") + 1)
+        lk_log(LK_LOG_WARNING, "%.*s", (int)strcspn(at, "\n"), at);
+    lk_text_free(&text);
+    return rc;
+}
+
+static enum lk_code check(const struct cli_arguments *a, const struct lk_study *study, struct lk_text *text,
+                          size_t *n) {
+    enum lk_code rc = lk_study_check(study, text, n);
     study_warn_of_leaks(study);
     warn_of_colours(study);
     if (!lk_study_is_documented(study)) warn_of_few_sources(study);
-    if (!rc && n) {
+    if (!rc) rc = warn_of_same_models(study);
+    return rc || *n ? rc : study_can_run(a, study);
+}
+
+enum lk_code study_check(const struct cli_arguments *a) {
+    struct lk_study *study;
+    struct lk_text text = {0};
+    size_t n = 0;
+    enum lk_code rc = lk_study_open_listing(&study, a->more[0], &text, &n);
+    const enum lk_code unread = study ? LK_OK : rc;
+    if (!rc) rc = check(a, study, &text, &n);
+    if (n && (!rc || unread)) {
         fwrite(text.bytes, 1, text.n, stdout);
-        rc = lk_fail(LK_E_INPUT, "%s: %zu problem%s, the first: %.*s", a->more[0], n, n == 1 ? "" : "s",
-                     (int)strcspn(text.bytes, "\n"), text.bytes);
+        rc = lk_fail(unread ? unread : LK_E_INPUT, "%s: %zu problem%s, the first: %.*s", a->more[0], n,
+                     n == 1 ? "" : "s", (int)strcspn(text.bytes, "\n"), text.bytes);
     }
-    lk_text_free(&text);
-    if (!rc) rc = study_can_run(a, study);
     if (!rc)
         printf("%s: %zu jobs, configuration %s\n", lk_study_name(study), lk_study_n_jobs(study), lk_study_hash(study));
+    lk_text_free(&text);
+    lk_study_close(study);
     return rc;
 }
 

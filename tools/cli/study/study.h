@@ -5,7 +5,7 @@
 #include "tools/cli/core/options.h"
 
 enum lk_code study_new(const struct cli_arguments *a); /* a file to begin with */
-enum lk_code study_check(const struct cli_arguments *a, struct lk_study *study);
+enum lk_code study_check(const struct cli_arguments *a);
 void study_warn_of_leaks(const struct lk_study *study); /* feature prompts that name a demographic group */
 enum lk_code study_compare(const struct cli_arguments *a, struct lk_study *study); /* with operand 2 */
 enum lk_code study_rewrite(const struct cli_arguments *a, struct lk_study *study);

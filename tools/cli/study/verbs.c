@@ -27,7 +27,7 @@ const struct cli_verb cli_study_verbs[] = {
      .options = "follow-links device vram host-ram weights",
      .text = "Names every cell without a source or with two, every picture that cannot be read, every model that is "
              "not there or cannot run as the file asks. Exit code 3 if there is any.",
-     .with_study = study_check},
+     .run = study_check},
     {.name = "plan",
      .summary = "count a study's outputs and say what they take",
      .operands = "STUDY.json",

@@ -227,6 +227,8 @@ static enum lk_code add_gold(struct survey_new *s) {
 
 /* Practice items out of the sources of what raters see. */
 static enum lk_code add_practice(struct survey_new *s) {
+    int n_attributes;
+    const struct lk_attribute *attributes = lk_study_attributes(s->study, &n_attributes);
     const int n_sources = lk_study_n_sources(s->study);
     struct lk_survey_portrait *portraits = lk_malloc(((size_t)n_sources + 1) * sizeof *portraits);
     bool *seen = lk_calloc((size_t)n_sources + 1, sizeof *seen);
@@ -241,8 +243,10 @@ static enum lk_code add_practice(struct survey_new *s) {
             seen[source] = true;
             struct lk_survey_portrait *one = &portraits[practice.n_sources++];
             *one = (struct lk_survey_portrait){lk_study_source(s->study, source)->file, -1, -1};
-            int age;
-            if (lk_study_is_documented(s->study)) lk_source_factors(source, &one->race, &one->gender, &age);
+            for (int a = 0; a < n_attributes; a++) {
+                if (!strcmp(attributes[a].name, "race")) one->race = lk_study_source(s->study, source)->level[a];
+                if (!strcmp(attributes[a].name, "gender")) one->gender = lk_study_source(s->study, source)->level[a];
+            }
         }
     }
     if (!rc) rc = lk_survey_practice(&practice);

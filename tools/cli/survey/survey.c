@@ -242,33 +242,6 @@ static enum lk_code print_links(struct opened *o, const char *path) {
     return rc;
 }
 
-/* 50 gold items for experiment 1, 30 for experiment 2, 5 for experiment 3; --pairs names outputs that were picked by
- * hand as perfect. */
-enum lk_code survey_gold(const struct cli_arguments *a) {
-    struct cli_pairs pairs = {0};
-    struct lk_survey_picked *picked = NULL;
-    if (!a->more[0] || !a->output)
-        return lk_fail(LK_E_USAGE, "survey gold: expected a folder of portraits and -o with the study's folder");
-    enum lk_code rc = a->report.pairs ? cli_pairs_read(&pairs, a->report.pairs, true) : LK_OK;
-    if (!rc) cli_print_rejects(a->report.pairs, &pairs.rejects);
-    if (!rc && !(picked = lk_calloc(pairs.n + 1, sizeof *picked)))
-        rc = lk_fail(LK_E_NOMEM, "out of memory for gold items");
-    for (size_t i = 0; !rc && i < pairs.n; i++)
-        picked[i] = (struct lk_survey_picked){pairs.list[i].item_id, pairs.list[i].source, pairs.list[i].edited};
-    struct lk_survey_gold gold = {.sources = a->more[0],
-                                  .folder = a->output,
-                                  .seed = (uint64_t)a->report.study_seed,
-                                  .picked = picked,
-                                  .n_picked = pairs.n};
-    for (gold.experiment = 1; !rc && gold.experiment <= 3; gold.experiment++) {
-        gold.n = (const int[]){50, 30, 5}[gold.experiment - 1];
-        rc = lk_survey_gold(&gold);
-    }
-    lk_free(picked);
-    cli_pairs_free(&pairs);
-    return rc;
-}
-
 enum lk_code survey_hit(const struct cli_arguments *a) {
     (void)a;
     struct lk_data_file file;

@@ -78,7 +78,7 @@ const struct cli_verb cli_survey_verbs[] = {
              "gold_exp2.json or gold_exp3.json of `survey gold`, where it is in the survey's folder already, becomes "
              "attention checks, four a task of protocols 000 and 004, else two.",
      .examples = (const char *const[]){"Attention checks, the survey, and its pages",
-                                       "likeness survey gold sources -o survey && likeness survey new --from out -o "
+                                       "likeness survey gold --from out -o survey && likeness survey new --from out -o "
                                        "survey/survey.json && likeness serve survey survey/survey.json",
                                        NULL},
      .says = (const char *const[]){"from",
@@ -116,11 +116,19 @@ const struct cli_verb cli_survey_verbs[] = {
      .run = survey_new},
     {.name = "gold",
      .summary = "build items whose answers are known",
-     .operands = "SOURCES",
-     .options = "output! pairs study-seed",
-     .text = "Out of the portraits in SOURCES, named by their source: gold_exp1.json (50), gold_exp2.json (30) and "
-             "gold_exp3.json (5), which a survey in DIR names as its \"gold\".",
-     .says = (const char *const[]){"output", "DIR", "the folder of the items", "pairs", NULL,
+     .operands = "[SOURCES]",
+     .options = "output! from pairs study-seed",
+     .text = "Out of the sources and prompts of the study of --from, whatever its attributes are, or of the portraits "
+             "in the folder SOURCES, named as White_Male_20s.png: gold_exp1.json (50), gold_exp2.json (30) and, of the "
+             "portrait study, gold_exp3.json (5), which a survey in DIR names as its \"gold\". What is to be seen is "
+             "known: the picture is the source itself, a request that was not carried out, or blurred; and, where the "
+             "study has an attribute \"race\" or \"gender\", a person of another one.",
+     .examples = (const char *const[]){"Attention checks about a run, beside the survey that they are for",
+                                       "likeness survey gold --from out -o survey && likeness survey new --from out -o "
+                                       "survey/survey.json",
+                                       NULL},
+     .says = (const char *const[]){"output", "DIR", "the folder of the items", "from", "RUN",
+                                   "a folder that `study run` filled, or a study file", "pairs", NULL,
                                    "perfect edits: lines with item_id, source and edited, beside this file", NULL},
      .run = survey_gold},
     {.name = "export",

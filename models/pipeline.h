@@ -46,8 +46,9 @@ struct lk_request {
      * have; NULL: any. */
     const char *mask, *mask_sha256;
     int mask_feather;
-    const char *mask_cell; /* "sample": latents are kept by one pixel or the mean of four, as diffusers has it; NULL,
-                              "any": where no pixel of theirs is edited */
+    const char *mask_cell;  /* "sample": latents are kept by one pixel or the mean of four, as diffusers has it; NULL,
+                               "any": where no pixel of theirs is edited */
+    const char *mask_paste; /* "off": the decoded picture as it is, without the source's bytes; NULL, "on": with them */
     double strength; /* with a mask: the share of the steps that is taken, from the source's noised latents; 0: all */
     /* Stable Diffusion: `scheduler` is another sampler than the model's ("ddim", models/sd/sampler.h); DDIM's noise;
      * layers of the text encoders that are left out at the end. */
@@ -139,6 +140,7 @@ struct lk_result {
     int n_cut_ids;         /* of the prompt, or of the negative one: those that the model does not read */
     char mask_sha256[65];  /* of the bits; "": no mask */
     double mask_edited;    /* the share of pixels that may change */
+    bool kept_exact;       /* the others have the source's bytes */
     char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */
     struct lk_reference_size references[LK_MAX_REFERENCES];
     int n_references;

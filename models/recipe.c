@@ -121,7 +121,7 @@ static bool add_mask(cJSON *root, const struct lk_recipe_run *run) {
     const char *slash = strrchr(path, '/');
     cJSON *o = cJSON_AddObjectToObject(root, "masked");
     return o && add_string(o, "file", slash ? slash + 1 : path) && add_string(o, "sha256", run->result->mask_sha256) &&
-           add_number(o, "edited", run->result->mask_edited) && cJSON_AddBoolToObject(o, "kept_exact", true);
+           add_number(o, "edited", run->result->mask_edited) && cJSON_AddBoolToObject(o, "kept_exact", run->result->kept_exact);
 }
 
 static bool add_sigmas(cJSON *root, const struct lk_result *result) {

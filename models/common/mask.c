@@ -70,6 +70,9 @@ enum lk_code lk_mask_begin(struct lk_walk *w) {
     const struct lk_request *q = w->request;
     if (!q->mask && q->mask_feather) return lk_fail(LK_E_USAGE, "mask_feather: there is no mask; leave it out");
     if (!q->mask && q->mask_cell) return lk_fail(LK_E_USAGE, "mask_cell: there is no mask; leave it out");
+    if (!q->mask && q->mask_paste) return lk_fail(LK_E_USAGE, "mask_paste: there is no mask; leave it out");
+    if (q->mask_paste && !strcmp(q->mask_paste, "off") && q->mask_feather)
+        return lk_fail(LK_E_USAGE, "mask_feather: nothing is mixed with mask_paste off; leave one of them out");
     if (!q->mask && q->strength > 0 && q->strength < 1)
         return lk_fail(LK_E_USAGE,
                        "strength: there is no mask, and without one an edit starts from noise; leave it out");
@@ -318,5 +321,7 @@ enum lk_code lk_mask_finish(const struct lk_walk *w) {
     size_t n_edited = 0, n = (size_t)source->width * (size_t)source->height;
     for (size_t i = 0; i < n; i++) n_edited += w->mask.image.pixels[i] >= EDITED;
     out->mask_edited = (double)n_edited / (double)n;
+    out->kept_exact = !q->mask_paste || strcmp(q->mask_paste, "off") != 0;
+    if (!out->kept_exact) return LK_OK;
     return lk_mask_paste(&out->image, source, &w->mask.image, &window, q->mask_feather, NULL);
 }

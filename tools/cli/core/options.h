@@ -74,6 +74,7 @@ struct cli_arguments {
     struct cli_mask_arguments {
         const char *keep, *edit, *shape, *several; /* keep, edit NULL: not given */
         double grow;
+        bool invert;
     } mask;
     const char *output;
     bool overwrite;

@@ -1,6 +1,7 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/cli/cli.h"
 #include "tools/cli/core/print.h"
@@ -95,7 +96,9 @@ static void print_recipe(const struct lk_recipe *r) {
     if (r->mask.file) {
         printf("%-12s", "mask");
         cli_print_text(stdout, r->mask.file);
-        printf(" lets %.4g of the first image change, the rest has its bytes, digest ", r->mask.edited);
+        const char *paste = r->job.request.mask_paste;
+        printf(" lets %.4g of the first image change, the rest %s, digest ", r->mask.edited,
+               paste && !strcmp(paste, "off") ? "has passed through its latents" : "has its bytes");
         cli_print_text(stdout, r->mask.sha256);
         putchar('\n');
     }

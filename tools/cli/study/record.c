@@ -79,7 +79,8 @@ static void add_time(struct lk_text *out, const char *key, int64_t ms) {
 }
 
 /* What it was made with beside settings: a mask, adapters; where there are none, nothing. */
-static void add_treatment(struct lk_text *out, const struct lk_study_job *job) {
+static void add_treatment(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
+                          const struct study_outcome *made) {
     if (job->rewrite) {
         add_text(out, "original_prompt", job->original_prompt);
         lk_text_add(out, ",\"rewrite\":%s", job->rewrite->record);
@@ -88,6 +89,12 @@ static void add_treatment(struct lk_text *out, const struct lk_study_job *job) {
         const char *slash = strrchr(job->mask->file, '/');
         add_text(out, "mask", slash ? slash + 1 : job->mask->file);
         add_text(out, "mask_sha256", job->mask->sha256);
+    }
+    if (job->drawn) {
+        char id[64];
+        study_source_name(study, job->sources[0], id);
+        lk_text_add(out, ",\"mask\":\"masks/%s/%s.png\",\"mask_drawn\":%s", job->model_key, id, job->drawn->text);
+        add_text(out, "mask_sha256", made->mask_sha256);
     }
     for (int i = 0; i < job->n_adapters; i++) {
         lk_text_add(out, i ? ",{" : ",\"adapters\":[{");
@@ -149,7 +156,7 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     add_number(out, "guidance_scale", job->hosted ? 0 : r->guidance_scale);
     add_number(out, "true_cfg_scale", job->hosted ? 0 : r->true_cfg_scale);
     lk_text_add(out, ",\"seed\":%llu", (unsigned long long)r->seed);
-    add_treatment(out, job);
+    add_treatment(out, study, job, made);
     for (int b = 0; b < made->n_cached; b++)
         lk_text_add(out, "%s%d%s", b ? "," : ",\"computed_steps\":[", made->n_computed[b],
                     b + 1 == made->n_cached ? "]" : "");
@@ -206,6 +213,7 @@ static enum lk_code record_again(struct lk_text *out, const struct lk_study *stu
                                  .hosted = answers,
                                  .quantization = text_of(line, "quantization"),
                                  .offload = text_of(line, "offload"),
+                                 .mask_sha256 = text_of(line, "mask_sha256"),
                                  .weights_identity = text_of(line, "weights_identity"),
                                  .configs_sha256 = text_of(line, "configs_sha256"),
                                  .width = (int)number_of(line, "width"),

@@ -146,6 +146,7 @@ static enum lk_code finish(struct study_writer *w, struct study_job *job) {
                                     .weights_identity = good ? job->run.weights_identity : NULL,
                                     .configs_sha256 = good && *configs ? configs : NULL,
                                     .offload = good ? w->offload : NULL,
+                                    .mask_sha256 = *job->mask_sha256 ? job->mask_sha256 : NULL,
                                     .width = image->width,
                                     .height = image->height,
                                     .seconds = made.seconds,
@@ -208,6 +209,8 @@ static void *write_all(void *context) {
             lk_result_free(&job->queued.result);
             lk_image_answer_free(&job->answer);
             lk_text_free(&job->repeats);
+            lk_free(job->mask);
+            job->mask = NULL;
         }
         pthread_mutex_lock(&w->lock);
         if (rc && !w->error.code) lk_error_get(&w->error, rc);

@@ -141,6 +141,7 @@ struct lk_result {
     char mask_sha256[65];  /* of the bits; "": no mask */
     double mask_edited;    /* the share of pixels that may change */
     bool kept_exact;       /* the others have the source's bytes */
+    double seam[2];        /* lk_mask_seam of the image and of the source */
     char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */
     struct lk_reference_size references[LK_MAX_REFERENCES];
     int n_references;

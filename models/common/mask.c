@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -310,6 +311,37 @@ enum lk_code lk_mask_paste(struct lk_image *made, const struct lk_image *source,
     return LK_OK;
 }
 
+double lk_mask_seam(const struct lk_image *picture, const struct lk_image *mask) {
+    int64_t sum = 0, n = 0;
+    const int channels = picture->channels;
+    for (int y = 0; y < mask->height; y++)
+        for (int x = 0; x < mask->width; x++)
+            for (int down = 0; down < 2; down++) {
+                if (down ? y + 1 == mask->height : x + 1 == mask->width) continue;
+                const size_t at = (size_t)y * (size_t)mask->width + (size_t)x,
+                             to = at + (size_t)(down ? mask->width : 1);
+                if ((mask->pixels[at] >= EDITED) == (mask->pixels[to] >= EDITED)) continue;
+                for (int c = 0; c < channels; c++)
+                    sum += abs(picture->pixels[at * (size_t)channels + (size_t)c] -
+                               picture->pixels[to * (size_t)channels + (size_t)c]);
+                n += channels;
+            }
+    return n ? (double)sum / (double)n : 0;
+}
+
+/* Of the result and its source, in the source's size; another size has none. */
+static enum lk_code measure_seam(const struct lk_walk *w) {
+    struct lk_result *out = w->result;
+    const struct lk_image *mask = &w->mask.image;
+    struct lk_image rgb = {0};
+    if (out->image.width != mask->width || out->image.height != mask->height) return LK_OK;
+    LK_TRY(lk_image_to_rgb(&rgb, &w->request->images[0]));
+    out->seam[0] = lk_mask_seam(&out->image, mask);
+    out->seam[1] = lk_mask_seam(&rgb, mask);
+    lk_image_free(&rgb);
+    return LK_OK;
+}
+
 enum lk_code lk_mask_finish(const struct lk_walk *w) {
     const struct lk_request *q = w->request;
     struct lk_result *out = w->result;
@@ -322,6 +354,6 @@ enum lk_code lk_mask_finish(const struct lk_walk *w) {
     for (size_t i = 0; i < n; i++) n_edited += w->mask.image.pixels[i] >= EDITED;
     out->mask_edited = (double)n_edited / (double)n;
     out->kept_exact = !q->mask_paste || strcmp(q->mask_paste, "off") != 0;
-    if (!out->kept_exact) return LK_OK;
-    return lk_mask_paste(&out->image, source, &w->mask.image, &window, q->mask_feather, NULL);
+    if (out->kept_exact) LK_TRY(lk_mask_paste(&out->image, source, &w->mask.image, &window, q->mask_feather, NULL));
+    return measure_seam(w);
 }

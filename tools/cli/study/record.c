@@ -96,6 +96,13 @@ static void add_treatment(struct lk_text *out, const struct lk_study *study, con
         lk_text_add(out, ",\"mask\":\"masks/%s/%s.png\",\"mask_drawn\":%s", job->model_key, id, job->drawn->text);
         add_text(out, "mask_sha256", made->mask_sha256);
     }
+    if (made->masked) { /* "masked": as in recipes, with what the border is like */
+        lk_text_add(out, ",\"masked\":{\"edited\":%.17g,\"kept_exact\":%s", made->mask_edited,
+                    made->kept_exact ? "true" : "false");
+        if (made->seam[0] > 0 || made->seam[1] > 0)
+            lk_text_add(out, ",\"seam\":%.17g,\"seam_of_source\":%.17g", made->seam[0], made->seam[1]);
+        lk_text_add(out, "}");
+    }
     for (int i = 0; i < job->n_adapters; i++) {
         lk_text_add(out, i ? ",{" : ",\"adapters\":[{");
         const char *slash = strrchr(job->adapters[i].file, '/');
@@ -221,6 +228,12 @@ static enum lk_code record_again(struct lk_text *out, const struct lk_study *stu
                                  .seconds = number_of(line, "seconds"),
                                  .started_ms = end ? (int64_t)timegm(&tm) * 1000 : 0};
     if (!rc && hosted && !answers) rc = lk_fail(LK_E_NOMEM, "journal: out of memory");
+    const cJSON *masked = cJSON_GetObjectItemCaseSensitive(line, "masked");
+    made.masked = masked != NULL;
+    made.kept_exact = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(masked, "kept_exact"));
+    made.mask_edited = number_of(masked, "edited");
+    made.seam[0] = number_of(masked, "seam");
+    made.seam[1] = number_of(masked, "seam_of_source");
     for (; made.n_cached < 2 && made.n_cached < cJSON_GetArraySize(computed); made.n_cached++)
         made.n_computed[made.n_cached] = cJSON_GetArrayItem(computed, made.n_cached)->valueint;
     if (!rc) rc = study_record(out, study, job, &made);

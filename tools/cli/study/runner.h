@@ -204,6 +204,8 @@ struct study_outcome {
     const char *status, *hosted; /* NULL: success or failed; JSON of the answers of a hosted model */
     const char *configs_sha256;  /* over lk_pipeline_configs; NULL as the above: no model was open */
     const char *mask_sha256;     /* of the file of a mask that was drawn; NULL */
+    bool masked, kept_exact;     /* as models/pipeline.h has them, with what follows */
+    double mask_edited, seam[2];
     int width, height;           /* 0: no picture */
     int n_cached, n_computed[2]; /* branches of a step cache, and the steps of each that were computed */
     double seconds;

@@ -151,6 +151,11 @@ static enum lk_code finish(struct study_writer *w, struct study_job *job) {
                                     .height = image->height,
                                     .seconds = made.seconds,
                                     .started_ms = made.started_ms};
+    const struct lk_result *r = &job->queued.result;
+    outcome.masked = good && *r->mask_sha256;
+    outcome.kept_exact = r->kept_exact;
+    outcome.mask_edited = r->mask_edited;
+    memcpy(outcome.seam, r->seam, sizeof outcome.seam);
     for (int b = 0; good && b < job->queued.result.n_cached; b++) {
         outcome.n_cached++;
         for (int i = 0; i < job->queued.result.n_steps; i++) outcome.n_computed[b] += job->queued.result.computed[b][i];

@@ -234,7 +234,7 @@ static enum lk_code record_again(struct lk_text *out, const struct lk_study *stu
     made.mask_edited = number_of(masked, "edited");
     made.seam[0] = number_of(masked, "seam");
     made.seam[1] = number_of(masked, "seam_of_source");
-    for (; made.n_cached < 2 && made.n_cached < cJSON_GetArraySize(computed); made.n_cached++)
+    for (; made.n_cached < LK_MAX_CACHES && made.n_cached < cJSON_GetArraySize(computed); made.n_cached++)
         made.n_computed[made.n_cached] = cJSON_GetArrayItem(computed, made.n_cached)->valueint;
     if (!rc) rc = study_record(out, study, job, &made);
     cJSON_free(answers);

@@ -206,8 +206,8 @@ struct study_outcome {
     const char *mask_sha256;     /* of the file of a mask that was drawn; NULL */
     bool masked, kept_exact;     /* as models/pipeline.h has them, with what follows */
     double mask_edited, seam[2];
-    int width, height;           /* 0: no picture */
-    int n_cached, n_computed[2]; /* branches of a step cache, and the steps of each that were computed */
+    int width, height;                       /* 0: no picture */
+    int n_cached, n_computed[LK_MAX_CACHES]; /* gates of a step cache, and the steps of each that were computed */
     double seconds;
     int64_t started_ms;
 };

@@ -56,6 +56,7 @@ struct lk_recipe {
     int n_loras;
     int n_cached, n_computed[LK_MAX_CACHES]; /* gates of a step cache, and the steps of each that were computed */
     struct lk_cache_replay cache;
+    char cache_gates[LK_MAX_CACHES][12]; /* "double", "single"; "": over all blocks */
     struct {
         char *file, *sha256; /* NULL: no mask */
         double edited;

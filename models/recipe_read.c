@@ -108,8 +108,9 @@ static enum lk_code read_arrays(struct lk_recipe *r, const char *name) {
     const cJSON *images = cJSON_GetObjectItemCaseSensitive(root, "images"), *item;
     const cJSON *sigmas = cJSON_GetObjectItemCaseSensitive(root, "sigmas");
     const cJSON *mask = cJSON_GetObjectItemCaseSensitive(root, "masked");
-    const cJSON *computed =
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "cache"), "computed");
+    const cJSON *cache = cJSON_GetObjectItemCaseSensitive(root, "cache"),
+                *computed = cJSON_GetObjectItemCaseSensitive(cache, "computed");
+    int n_gates = 0;
     bool ok = cJSON_IsArray(images) && cJSON_IsArray(sigmas) && (!mask || read_mask(r, mask));
     const cJSON *configs = cJSON_GetObjectItemCaseSensitive(root, "configs");
     if (configs) ok = ok && (r->configs = cJSON_PrintUnformatted(configs));
@@ -118,6 +119,9 @@ static enum lk_code read_arrays(struct lk_recipe *r, const char *name) {
     if (ok) {
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "loras")) ok = ok && read_lora(r, item);
         cJSON_ArrayForEach(item, computed) ok = ok && read_computed(r, item);
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(cache, "gates")) if (n_gates < LK_MAX_CACHES &&
+                                                                                       cJSON_IsString(item))
+            snprintf(r->cache_gates[n_gates++], sizeof *r->cache_gates, "%s", item->valuestring);
         cJSON_ArrayForEach(item, images) ok = ok && read_image(r, item);
         cJSON_ArrayForEach(item, sigmas) {
             ok = ok && cJSON_IsNumber(item) && r->n_sigmas <= LK_MAX_STEPS;

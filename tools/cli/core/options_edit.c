@@ -28,6 +28,13 @@ static const struct cli_option options[] = {
                  ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY) |
                  ON(CLI_LORA) | ON(CLI_SERVE),
      .offset = FIELD(follow_links)},
+    {.name = "replay-cache",
+     .kind = CLI_FLAG,
+     .group = "Model",
+     .help = "compute the steps that the recipe's step cache computed, instead of deciding again: on another machine a "
+             "decision near its threshold may fall otherwise, and everything behind it differs",
+     .commands = ON(CLI_RERUN),
+     .offset = FIELD(replay_cache)},
     {.name = "allow-other",
      .kind = CLI_FLAG,
      .group = "Model",

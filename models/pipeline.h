@@ -314,6 +314,7 @@ struct lk_queue {
     size_t cache_bytes;
     struct lk_kept **embeds; /* stop when the prompts are encoded, and leave them here; else NULL */
     bool references;         /* lk_pipeline_embed: with embeds, the images too */
+    const char *rewrites;    /* lk_pipeline_embed: JSON, a list of how prompts were rewritten, which the file keeps */
 };
 
 #define LK_MAX_JOBS_PER_VISIT 8

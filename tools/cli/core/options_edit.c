@@ -67,7 +67,7 @@ static const struct cli_option options[] = {
      .help = "the authors' texts that a language model is told to rewrite the prompt by, which sees the images: Qwen's "
              "edit polisher or FLUX.2's caption upsampling (tests/golden/generate_rewrite_prompts.py makes the file); "
              "rerun: rewrite the original again, and fail where another prompt comes of it",
-     .commands = RUNS | ON(CLI_EMBED) | ON(CLI_REWRITE),
+     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_EMBED) | ON(CLI_REWRITE),
      .required = ON(CLI_REWRITE),
      .offset = FIELD(rewrite.prompts)},
     {.name = "rewrite-model",
@@ -76,7 +76,7 @@ static const struct cli_option options[] = {
      .value = "DIR|ORG/NAME[@REV]",
      .otherwise = "the text encoder of the editing model",
      .help = "who rewrites: a Qwen2.5-VL or Mistral-Small-3",
-     .commands = RUNS | ON(CLI_EMBED),
+     .commands = RUNS | ON(CLI_PLAN) | ON(CLI_EMBED),
      .offset = FIELD(rewrite.model)},
     {.name = "rewrite-temperature",
      .kind = CLI_NUMBER,

@@ -246,6 +246,52 @@ static void steps_and_decisions_can_be_given(void **state) {
     }
 }
 
+/* FLOPs of an edit that computes these steps. */
+static uint64_t flops_of(struct tiny_job *job, const char *accel) {
+    struct lk_device *dev;
+    struct lk_result result;
+    char sha256[65];
+    assert_ok(lk_device_cpu_create(2, &dev));
+    job->request.accel = accel;
+    edit(job, dev, &job->request, sha256, &result);
+    const uint64_t flops = dev->cost.flops;
+    lk_device_free(dev);
+    return flops;
+}
+
+/* What is left out is not computed: each step that is left out saves the same, which is nearly all of a forward. */
+static void what_is_left_out_costs_nothing(void **state) {
+    static const char *const methods[] = {"fbcache", "dbcache,f=1", "teacache"};
+    (void)state;
+    for (int m = 0; m < N_MODELS; m++)
+        for (int k = 0; k < 3; k++) {
+            struct tiny_job job;
+            char accel[3][100];
+            uint64_t flops[3];
+            open_tiny(&job, m, LK_F32, NULL);
+            snprintf(accel[0], sizeof accel[0], "%s,steps=0:1:2:3:4:5:6:7:8:9", methods[k]);
+            snprintf(accel[1], sizeof accel[1], "%s,steps=0:2:4:6:8", methods[k]);
+            snprintf(accel[2], sizeof accel[2], "%s,steps=0", methods[k]);
+            for (int i = 0; i < 3; i++) flops[i] = flops_of(&job, accel[i]);
+            const uint64_t saved = (flops[0] - flops[1]) / 5;
+            assert_true(flops[0] - flops[1] == 5 * saved && flops[0] - flops[2] == 9 * saved);
+            const uint64_t plain = flops_of(&job, NULL);
+            struct lk_plan plan;
+            struct lk_device *dev;
+            uint64_t forward = 0;
+            assert_ok(lk_device_cpu_create(1, &dev));
+            assert_ok(lk_pipeline_plan(job.pipeline, dev, &job.request, &plan));
+            for (int i = 0; i < plan.n_stages; i++)
+                if (!strcmp(plan.stages[i].name, "transformer")) forward = plan.stages[i].flops;
+            lk_device_free(dev);
+            printf("%s, %s: a step left out saves %.1f %% of a forward; the gate adds %.2f %%\n",
+                   models[m].checkpoint + 12, methods[k], 100.0 * (double)saved / (double)forward,
+                   10.0 * (double)(flops[0] - plain) / (double)forward);
+            assert_true(saved <= 2 * forward && saved * 4 > forward); /* of two branches */
+            tiny_job_close(&job);
+        }
+}
+
 static void published_coefficients_are_those_of_flux2(void **state) {
     struct job job;
     struct lk_device *dev;
@@ -321,6 +367,7 @@ int main(void) {
         cmocka_unit_test(decisions_are_the_originals),
         cmocka_unit_test(bits_depend_on_the_job_alone),
         cmocka_unit_test(steps_and_decisions_can_be_given),
+        cmocka_unit_test(what_is_left_out_costs_nothing),
         cmocka_unit_test(published_coefficients_are_those_of_flux2),
         cmocka_unit_test(memory_is_as_planned),
         cmocka_unit_test(what_cannot_be_meant_is_refused),

@@ -1,12 +1,13 @@
 /* One forward of a diffusion transformer on the CPU, beside diffusers on torch:
  *
  *     bench_dit FOLDER [--family flux2|qwen|step1x|sd|stage_c|vae] [-o md|csv|json] [-r REPETITIONS] [-t THREADS]
- *               [-d bf16|f32] [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER]
+ *               [-d bf16|f32] [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER | -l LORA]
  *
  * FOLDER/transformer (sd: unet, stage_c: prior, vae: vae) holds the weights ("PYTHON bench/peers/diffusers_dit.py
  * --make FOLDER" makes a depth-cut model of full width; --family there too). -p "PYTHON bench/peers/diffusers_dit.py"
  * starts the peer; the two alternate, on the same inputs, and the velocities are compared at the end. Both sides embed
- * the context and make the RoPE table in each forward. -b: time per kind of op. */
+ * the context and make the RoPE table in each forward. -b: time per kind of op. -l: of flux2, the same model with an
+ * adapter (make_lora) alternates with that without, and the two are compared. */
 #include <getopt.h>
 
 #include "bench/bench.h"
@@ -19,13 +20,14 @@
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "engine/rng.h"
+#include "weights/lora/lora.h"
 
 static const struct dit_family *const families[] = {&dit_flux2, &dit_qwen,    &dit_step1x,
                                                     &dit_sd,    &dit_stage_c, &dit_vae};
 
 struct options {
     const char *format;
-    const char *folder, *peer;
+    const char *folder, *peer, *lora;
     const struct dit_family *family;
     int repetitions, threads;
     enum lk_dtype dtype;
@@ -34,7 +36,7 @@ struct options {
 };
 
 struct job {
-    const void *model;
+    const void *model, *adapted; /* adapted: the same with an adapter; NULL */
     const struct options *o;
     float *cos, *sin; /* host, as in inputs */
     struct dit_inputs inputs;
@@ -225,6 +227,48 @@ static void print_sides(struct lk_device *dev, const struct job *job, const stru
     bench_end(&table);
 }
 
+/* What the adapter adds: to time, and to what is computed. */
+static void print_adapter(const struct options *o, struct bench_table *table, const struct lk_cost costs[2],
+                          const struct samples sides[2]) {
+    double over[2][BENCH_MAX_SAMPLES]; /* of runs side by side */
+    for (int i = 0; i < o->repetitions; i++) {
+        over[0][i] = sides[1].ns[i] / sides[0].ns[i];
+        over[1][i] = sides[1].cpu_ns[i] / sides[0].cpu_ns[i];
+    }
+    for (int side = 0; side < 2; side++) {
+        print_side(table, o, side ? o->lora : "without", &costs[side], &sides[side]);
+        bench_number(table, "over_without", 3, side ? bench_statistics(over[0], o->repetitions).median : 1);
+        bench_number(table, "over_without_cpu", 3, side ? bench_statistics(over[1], o->repetitions).median : 1);
+        bench_number(table, "flops_over_without", 3, (double)costs[side].flops / (double)costs[0].flops);
+        bench_end_row(table);
+    }
+    bench_end(table);
+}
+
+/* The two in turn, each first in half of the rounds. */
+static enum lk_code run_adapter(struct lk_device *dev, struct job *job) {
+    const struct options *o = job->o;
+    struct job jobs[2] = {*job, *job};
+    struct lk_cost costs[2];
+    struct samples *sides = lk_calloc(2, sizeof *sides);
+    struct bench_table table = {.format = o->format};
+    jobs[1].model = job->adapted;
+    enum lk_code rc = sides ? prepare(dev, &jobs[0], &costs[0]) : lk_fail(LK_E_NOMEM, "samples: out of memory");
+    if (!rc) rc = prepare(dev, &jobs[1], &costs[1]); /* the larger arena, for both */
+    jobs[0].inputs = jobs[1].inputs;
+    for (int i = -1; i < o->repetitions && !rc; i++)
+        for (int k = 0; k < 2 && !rc; k++) {
+            const int side = k ^ (i & 1), at = i < 0 ? 0 : i;
+            const double start = bench_now_ns(), cpu_start = bench_cpu_ns();
+            rc = forward(dev, &jobs[side]);
+            sides[side].ns[at] = bench_now_ns() - start;
+            sides[side].cpu_ns[at] = bench_cpu_ns() - cpu_start;
+        }
+    if (!rc) print_adapter(o, &table, costs, sides);
+    lk_free(sides);
+    return rc;
+}
+
 static enum lk_code run(struct lk_device *dev, struct job *job) {
     const struct options *o = job->o;
     struct lk_cost cost;
@@ -248,23 +292,38 @@ static enum lk_code run(struct lk_device *dev, struct job *job) {
     return rc;
 }
 
+/* The model, and with -l the same with its adapter. */
+static enum lk_code open_models(const struct options *o, const struct lk_checkpoint *checkpoint, void *models[2],
+                                struct lk_loras **loras) {
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s/config.json", o->folder, o->family->folder);
+    if (o->lora) LK_TRY(lk_loras_open(loras, &o->lora, 1, true));
+    for (int i = 0; i < (o->lora ? 2 : 1); i++) {
+        struct lk_config *json;
+        LK_TRY(lk_config_open(&json, path));
+        dit_flux2_loras = i ? *loras : NULL;
+        LK_TRY(o->family->open(&models[i], json, checkpoint, o->dtype));
+    }
+    return LK_OK;
+}
+
 static enum lk_code open_and_run(const struct options *o, struct lk_device *dev) {
     char path[4096];
-    struct lk_config *json;
     struct lk_checkpoint checkpoint;
-    void *model;
+    struct lk_loras *loras = NULL;
+    void *models[2] = {NULL, NULL};
     snprintf(path, sizeof path, "%s/%s", o->folder, o->family->folder);
     LK_TRY(lk_checkpoint_open(&checkpoint, path, "diffusion_pytorch_model"));
-    snprintf(path, sizeof path, "%s/%s/config.json", o->folder, o->family->folder);
-    enum lk_code rc = lk_config_open(&json, path);
-    if (!rc) rc = o->family->open(&model, json, &checkpoint, o->dtype);
+    enum lk_code rc = open_models(o, &checkpoint, models, &loras);
     if (!rc) {
-        struct job job = {.model = model, .o = o};
+        struct job job = {.model = models[0], .adapted = models[1], .o = o};
         rc = make_host_arrays(&job);
-        if (!rc) rc = run(dev, &job);
+        if (!rc) rc = (o->lora ? run_adapter : run)(dev, &job);
         free_host_arrays(&job);
-        o->family->close(model);
     }
+    for (int i = 0; i < 2; i++)
+        if (models[i]) o->family->close(models[i]);
+    lk_loras_close(loras);
     lk_checkpoint_close(&checkpoint);
     return rc;
 }
@@ -277,7 +336,7 @@ static const struct dit_family *find_family(const char *name) {
 
 static bool parse(struct options *o, int argc, char **argv) {
     static const struct option long_options[] = {{"family", required_argument, NULL, 'f'}, {0}};
-    for (int c; (c = getopt_long(argc, argv, "f:o:r:t:d:T:N:R:p:b", long_options, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, "f:o:r:t:d:T:N:R:p:l:b", long_options, NULL)) != -1;) {
         if (c == 'f')
             o->family = find_family(optarg);
         else if (c == 'o')
@@ -298,6 +357,8 @@ static bool parse(struct options *o, int argc, char **argv) {
             o->n.ref = atoi(optarg);
         else if (c == 'p')
             o->peer = optarg;
+        else if (c == 'l')
+            o->lora = optarg;
         else if (c == 'b')
             o->per_op = true;
         else
@@ -305,6 +366,7 @@ static bool parse(struct options *o, int argc, char **argv) {
     }
     if (optind + 1 != argc) return false;
     o->folder = argv[optind];
+    if (o->lora && (o->peer || o->family != &dit_flux2)) return false;
     return o->family && bench_format_known(o->format) && o->repetitions >= 1 && o->repetitions <= BENCH_MAX_SAMPLES &&
            o->threads >= 1 && o->n.txt >= 1 && o->n.noise >= 1 && o->n.ref >= 0;
 }
@@ -316,7 +378,7 @@ int main(int argc, char **argv) {
     if (!parse(&o, argc, argv)) {
         fputs("usage: bench_dit FOLDER [--family flux2|qwen|step1x|sd|stage_c|vae] [-o md|csv|json] [-r REPETITIONS] "
               "[-t THREADS] "
-              "[-d bf16|f32] [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER]\n",
+              "[-d bf16|f32] [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER | -l LORA]\n",
               stderr);
         return 2;
     }

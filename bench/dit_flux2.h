@@ -6,13 +6,16 @@
 #include "engine/rope_table.h"
 #include "models/flux2/transformer.h"
 
+/* Adapters of the model that is opened next. */
+static struct lk_loras *dit_flux2_loras;
+
 static inline enum lk_code dit_flux2_open(void **model, struct lk_config *json, const struct lk_checkpoint *checkpoint,
                                           enum lk_dtype compute) {
     struct lk_flux2_transformer_config config;
     LK_TRY(lk_flux2_transformer_config_read(&config, json));
     struct lk_flux2_transformer *t = *model = lk_calloc(1, sizeof *t);
     if (!t) return lk_fail(LK_E_NOMEM, "transformer: out of memory");
-    enum lk_code rc = lk_flux2_transformer_bind(t, &config, checkpoint, compute, LK_QUANTIZE_NONE, NULL);
+    enum lk_code rc = lk_flux2_transformer_bind(t, &config, checkpoint, compute, LK_QUANTIZE_NONE, dit_flux2_loras);
     if (rc) lk_free(t);
     return rc;
 }

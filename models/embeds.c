@@ -1,5 +1,6 @@
 #include "models/embeds.h"
 
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,7 +40,7 @@ static enum lk_code vae_identity(const struct lk_pipeline *pipeline, char out[65
 static bool is_stored(const struct lk_kept *k) { return (k->prompt || k->reference) && k->key[0]; }
 
 enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipeline, const struct lk_kept *kept,
-                             const char *architecture) {
+                             const char *architecture, const char *rewrites) {
     struct lk_text metadata = {0};
     char identity[65], sha256[65];
     size_t n = 0, most = 0, n_references = 0;
@@ -57,6 +58,10 @@ enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipelin
     if (!rc && n_references) lk_text_add(&metadata, ",\"vae\":\"%s\"", identity);
     lk_text_add(&metadata, ",\"configs\":");
     lk_text_json(&metadata, pipeline->configs);
+    if (rewrites) {
+        lk_text_add(&metadata, ",\"rewrites\":");
+        lk_text_json(&metadata, rewrites);
+    }
     for (const struct lk_kept *k = kept; k && !rc; k = k->next) {
         if (!is_stored(k)) continue;
         named[n++] = (struct lk_st_named){k->key, k->tensor};
@@ -109,12 +114,14 @@ static bool of_images(const char *file) { return of_prompts(file) || !strncmp(fi
 /* What the file was made with against what the edit has. */
 static enum lk_code check_maker(struct lk_config *c, const char *path, const struct lk_pipeline *pipeline,
                                 char architecture[32]) {
-    const char *text_encoder = NULL, *dtype = NULL, *isa = NULL, *configs, *compute = lk_dtype_name(pipeline->compute);
+    const char *text_encoder = NULL, *dtype = NULL, *isa = NULL, *configs, *rewrites,
+               *compute = lk_dtype_name(pipeline->compute);
     char identity[65];
     lk_config_expect_string(c, "likeness", LK_EMBEDS_FORMAT);
     lk_config_string(c, "text_encoder", &text_encoder);
     lk_config_string(c, "dtype", &dtype);
     lk_config_string(c, "isa", &isa);
+    if (lk_config_has(c, "rewrites")) lk_config_string(c, "rewrites", &rewrites); /* lk_embeds_rewrite */
     lk_config_string_or(c, "configs", &configs, NULL); /* versions before 0.2 did not record them */
     if (!text_encoder || !dtype || !isa) return LK_OK; /* said when the config is closed */
     LK_TRY(text_identity(pipeline, identity));
@@ -171,6 +178,31 @@ enum lk_code lk_embeds_read(const char *path, const struct lk_pipeline *pipeline
         lk_config_discard(c);
     else
         rc = lk_config_close(c);
+    lk_safetensors_close(&st);
+    return rc;
+}
+
+enum lk_code lk_embeds_rewrite(const char *path, const char *prompt, char **record) {
+    struct lk_safetensors st;
+    const cJSON *item;
+    *record = NULL;
+    LK_TRY(lk_safetensors_open(&st, path));
+    cJSON *metadata = st.metadata_json ? cJSON_Parse(st.metadata_json) : NULL;
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "rewrites"));
+    cJSON *list = text ? cJSON_Parse(text) : NULL;
+    enum lk_code rc = !text || cJSON_IsArray(list)
+                          ? LK_OK
+                          : lk_fail(LK_E_METADATA, "%s: field \"rewrites\": expected a list, got something else", path);
+    cJSON_ArrayForEach(item, list) {
+        const char *made = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "prompt"));
+        if (rc || *record || !made || strcmp(made, prompt) != 0) continue;
+        char *printed = cJSON_PrintUnformatted(item);
+        *record = printed ? lk_strdup(printed) : NULL;
+        cJSON_free(printed);
+        if (!*record) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    }
+    cJSON_Delete(list);
+    cJSON_Delete(metadata);
     lk_safetensors_close(&st);
     return rc;
 }

@@ -10,9 +10,13 @@
 
 #define LK_EMBEDS_FORMAT "prompt embeddings 1"
 
-/* Those of `kept` that are prompts or images to edit. */
+/* Those of `kept` that are prompts or images to edit. rewrites: as lk_queue has them; NULL. */
 enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipeline, const struct lk_kept *kept,
-                             const char *architecture);
+                             const char *architecture, const char *rewrites);
+/* How this prompt came of another one, if the file says so: JSON (lk_free), else NULL. LK_E_METADATA for a damaged
+ * list.
+ */
+enum lk_code lk_embeds_rewrite(const char *path, const char *prompt, char **record);
 /* Puts the file's entries before the others, to be found by lk_walk_find_prompt for requests that name the file.
  * LK_E_INPUT when they are of other weights or of another dtype, or were changed; LK_E_METADATA for another file. */
 enum lk_code lk_embeds_read(const char *path, const struct lk_pipeline *pipeline, struct lk_kept **kept,

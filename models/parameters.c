@@ -164,11 +164,12 @@ const struct lk_parameter lk_parameters[] = {
      .unit = "PIXELS", RANGE(1024, 0x1p26), .otherwise = "147456", .help = "the same for the text encoder"},
     {"accel", "accel", NULL, 0, LK_PARAMETER_TEXT, REQUEST(accel), .read = lk_accel_check, .record = LK_RECORD_USED,
      .families = LK_FOR_EDITING, .label = "accel", .a1111 = "Accel", .group = "Sampling",
-     .unit = "METHOD[,KEY=VALUE...]", .otherwise = "every token in every step", .choices = "region|fbcache",
-     .help =
-         "another picture, recorded. fbcache,threshold=X: leave out the blocks behind the first in steps where that "
-         "does what it did before, within X (warmup=N: not in the first N; row=N: at most N in a row; last=off: "
-         "in the last step too). region, of Step1X-Edit: only edited tokens; 28 steps"},
+     .unit = "METHOD[,KEY=VALUE...]", .otherwise = "every token in every step",
+     .choices = "region|fbcache|dbcache|teacache",
+     .help = "another picture, recorded. fbcache,threshold=X: leave out blocks in steps where the first does as "
+             "before, within X (warmup=N, row=N, last=on|off, steps=0:1:5); dbcache (f, b, interval, max): as "
+             "cache-dit; "
+             "teacache (poly): by its input. region, of Step1X-Edit: edited tokens; 28 steps"},
     {"mask", "mask", NULL, 0, LK_PARAMETER_FILE, REQUEST(mask), .families = LK_FOR_EDITING, .machine = true,
      .group = "Input", .unit = "FILE.png", .otherwise = "all of it",
      .help = "a grey picture of the first image's size: white is edited, black keeps the image's bytes exactly; the "
@@ -180,6 +181,10 @@ const struct lk_parameter lk_parameters[] = {
      .families = LK_FOR_EDITING, .label = "mask cell", .group = "Input", .unit = "NAME", .otherwise = "any",
      .choices = "any|sample",
      .help = "which latents may change: any with an edited pixel, or by the sampled pixels of diffusers' pipelines"},
+    {"mask-paste", "mask_paste", NULL, 0, LK_PARAMETER_CHOICE, REQUEST(mask_paste), .record = LK_RECORD_USED,
+     .families = LK_FOR_EDITING, .label = "mask paste", .group = "Input", .unit = "NAME", .otherwise = "on",
+     .choices = "on|off",
+     .help = "off: the model's own picture, where what is kept has passed through its latents and has other bytes"},
     {"strength", "strength", NULL, 0, LK_PARAMETER_NUMBER, REQUEST(strength), .record = LK_RECORD_USED,
      .families = LK_FOR_EDITING, .label = "strength", .a1111 = "Denoising strength", .group = "Sampling", .unit = "X",
      .otherwise = "1: from noise alone", RANGE(0.001, 1),

@@ -324,7 +324,7 @@ enum lk_code lk_pipeline_embed(struct lk_pipeline *pipeline, struct lk_device *d
     enum lk_code rc = lk_pipeline_edit_queue(pipeline, dev, &encode);
     for (int i = 0; rc == LK_E_PARTIAL && i < queue->n_jobs; i++)
         if (queue->jobs[i]->error.code) rc = lk_error_set(&queue->jobs[i]->error);
-    if (!rc) rc = lk_embeds_write(path, pipeline, embeds, dev->architecture);
+    if (!rc) rc = lk_embeds_write(path, pipeline, embeds, dev->architecture, queue->rewrites);
     lk_kept_free(&embeds);
     return rc;
 }

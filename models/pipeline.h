@@ -20,6 +20,7 @@ struct lk_kept;
 struct lk_rng;
 
 #define LK_MAX_STEPS      1000
+#define LK_MAX_CACHES     4 /* gates of a step cache: of two branches, two each */
 #define LK_MAX_REFERENCES 10
 #define LK_MAX_OUT_LAYERS 8
 
@@ -28,6 +29,12 @@ struct lk_pipeline;
 /* Progress of an edit; step 0 comes before the first step. A code other than LK_OK stops the edit (LK_E_INTERRUPTED).
  */
 typedef enum lk_code lk_progress_fn(void *context, const char *stage, int step, int n_steps);
+
+/* What the gates of a step cache decided (lk_result.computed), n of them. */
+struct lk_cache_replay {
+    int n, n_steps;
+    bool computed[LK_MAX_CACHES][LK_MAX_STEPS];
+};
 
 struct lk_request {
     const struct lk_image *images; /* reference images as decoded; the first one sets the output size */
@@ -45,9 +52,11 @@ struct lk_request {
      * bytes; edited pixels within mask_feather of such a one are a mixture. mask_sha256: the digest that its bits must
      * have; NULL: any. */
     const char *mask, *mask_sha256;
+    const struct lk_cache_replay *replay_cache; /* of accel: decisions of another run are taken over; NULL */
     int mask_feather;
-    const char *mask_cell; /* "sample": latents are kept by one pixel or the mean of four, as diffusers has it; NULL,
-                              "any": where no pixel of theirs is edited */
+    const char *mask_cell;  /* "sample": latents are kept by one pixel or the mean of four, as diffusers has it; NULL,
+                               "any": where no pixel of theirs is edited */
+    const char *mask_paste; /* "off": the decoded picture as it is, without the source's bytes; NULL, "on": with them */
     double strength; /* with a mask: the share of the steps that is taken, from the source's noised latents; 0: all */
     /* Stable Diffusion: `scheduler` is another sampler than the model's ("ddim", models/sd/sampler.h); DDIM's noise;
      * layers of the text encoders that are left out at the end. */
@@ -132,13 +141,17 @@ struct lk_result {
     int n_steps;
     double cfg_scale; /* true CFG as it was done; 1: one forward a step */
     float sigmas[LK_MAX_STEPS + 1];
-    /* Of a step cache (accel), by branch: which steps were computed, and the distance that decided; NaN: none. */
-    int n_cached; /* branches; 0: no cache */
-    bool computed[2][LK_MAX_STEPS];
-    double distance[2][LK_MAX_STEPS];
+    /* Of a step cache (accel), by branch, in it by gate: which steps were computed, and the distance that decided; NaN:
+     * none. */
+    int n_cached;                           /* 0: no cache */
+    const char *cache_gates[LK_MAX_CACHES]; /* "double", "single"; NULL: over all blocks */
+    bool computed[LK_MAX_CACHES][LK_MAX_STEPS];
+    double distance[LK_MAX_CACHES][LK_MAX_STEPS];
     int n_cut_ids;         /* of the prompt, or of the negative one: those that the model does not read */
     char mask_sha256[65];  /* of the bits; "": no mask */
     double mask_edited;    /* the share of pixels that may change */
+    bool kept_exact;       /* the others have the source's bytes */
+    double seam[2];        /* lk_mask_seam of the image and of the source */
     char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */
     struct lk_reference_size references[LK_MAX_REFERENCES];
     int n_references;
@@ -301,6 +314,7 @@ struct lk_queue {
     size_t cache_bytes;
     struct lk_kept **embeds; /* stop when the prompts are encoded, and leave them here; else NULL */
     bool references;         /* lk_pipeline_embed: with embeds, the images too */
+    const char *rewrites;    /* lk_pipeline_embed: JSON, a list of how prompts were rewritten, which the file keeps */
 };
 
 #define LK_MAX_JOBS_PER_VISIT 8

@@ -96,15 +96,18 @@ static bool add_loras(cJSON *root, const struct lk_loras *loras) {
     return !loras || list;
 }
 
-/* Of a step cache: the steps that were computed and what decided, a list for each branch of the guidance. */
+/* Of a step cache: the steps that were computed and what decided, a list for each branch of the guidance,
+ * in it for each gate. */
 static bool add_cache(cJSON *root, const struct lk_result *result) {
     if (!result->n_cached) return true;
-    cJSON *o = cJSON_AddObjectToObject(root, "cache"), *computed = cJSON_AddArrayToObject(o, "computed"),
-          *distance = cJSON_AddArrayToObject(o, "distance");
+    cJSON *o = cJSON_AddObjectToObject(root, "cache"),
+          *gates = *result->cache_gates ? cJSON_AddArrayToObject(o, "gates") : NULL,
+          *computed = cJSON_AddArrayToObject(o, "computed"), *distance = cJSON_AddArrayToObject(o, "distance");
     bool ok = computed && distance;
     for (int b = 0; b < result->n_cached && ok; b++) {
         cJSON *steps = cJSON_CreateArray(), *values = cJSON_CreateArray();
         ok = cJSON_AddItemToArray(computed, steps) && cJSON_AddItemToArray(distance, values);
+        if (gates) ok = ok && cJSON_AddItemToArray(gates, cJSON_CreateString(result->cache_gates[b]));
         for (int i = 0; i < result->n_steps && ok; i++) {
             const double d = result->distance[b][i];
             if (result->computed[b][i]) ok = cJSON_AddItemToArray(steps, cJSON_CreateNumber(i));
@@ -121,7 +124,8 @@ static bool add_mask(cJSON *root, const struct lk_recipe_run *run) {
     const char *slash = strrchr(path, '/');
     cJSON *o = cJSON_AddObjectToObject(root, "masked");
     return o && add_string(o, "file", slash ? slash + 1 : path) && add_string(o, "sha256", run->result->mask_sha256) &&
-           add_number(o, "edited", run->result->mask_edited) && cJSON_AddBoolToObject(o, "kept_exact", true);
+           add_number(o, "edited", run->result->mask_edited) &&
+           cJSON_AddBoolToObject(o, "kept_exact", run->result->kept_exact);
 }
 
 static bool add_sigmas(cJSON *root, const struct lk_result *result) {

@@ -54,7 +54,9 @@ struct lk_recipe {
         double scale;
     } loras[LK_MAX_LORAS];
     int n_loras;
-    int n_cached, n_computed[2]; /* branches of a step cache, and the steps of each that were computed */
+    int n_cached, n_computed[LK_MAX_CACHES]; /* gates of a step cache, and the steps of each that were computed */
+    struct lk_cache_replay cache;
+    char cache_gates[LK_MAX_CACHES][12]; /* "double", "single"; "": over all blocks */
     struct {
         char *file, *sha256; /* NULL: no mask */
         double edited;

@@ -89,13 +89,28 @@ static bool read_mask(struct lk_recipe *r, const cJSON *mask) {
     return r->mask.file && r->mask.sha256;
 }
 
+/* The steps that a gate of the step cache computed. */
+static bool read_computed(struct lk_recipe *r, const cJSON *list) {
+    const cJSON *step;
+    if (r->n_cached == LK_MAX_CACHES || !cJSON_IsArray(list)) return false;
+    bool *to = r->cache.computed[r->n_cached];
+    cJSON_ArrayForEach(step, list) {
+        if (!cJSON_IsNumber(step) || !(step->valuedouble >= 0 && step->valuedouble < LK_MAX_STEPS)) return false;
+        to[step->valueint] = true;
+    }
+    r->n_computed[r->n_cached++] = cJSON_GetArraySize(list);
+    r->cache.n = r->n_cached;
+    return true;
+}
+
 static enum lk_code read_arrays(struct lk_recipe *r, const char *name) {
     cJSON *root = cJSON_Parse(r->text);
     const cJSON *images = cJSON_GetObjectItemCaseSensitive(root, "images"), *item;
     const cJSON *sigmas = cJSON_GetObjectItemCaseSensitive(root, "sigmas");
     const cJSON *mask = cJSON_GetObjectItemCaseSensitive(root, "masked");
-    const cJSON *computed =
-        cJSON_GetObjectItemCaseSensitive(cJSON_GetObjectItemCaseSensitive(root, "cache"), "computed");
+    const cJSON *cache = cJSON_GetObjectItemCaseSensitive(root, "cache"),
+                *computed = cJSON_GetObjectItemCaseSensitive(cache, "computed");
+    int n_gates = 0;
     bool ok = cJSON_IsArray(images) && cJSON_IsArray(sigmas) && (!mask || read_mask(r, mask));
     const cJSON *configs = cJSON_GetObjectItemCaseSensitive(root, "configs");
     if (configs) ok = ok && (r->configs = cJSON_PrintUnformatted(configs));
@@ -103,12 +118,16 @@ static enum lk_code read_arrays(struct lk_recipe *r, const char *name) {
     if (rewrite) ok = ok && (r->rewrite = cJSON_PrintUnformatted(rewrite));
     if (ok) {
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(root, "loras")) ok = ok && read_lora(r, item);
-        cJSON_ArrayForEach(item, computed) if (r->n_cached < 2) r->n_computed[r->n_cached++] = cJSON_GetArraySize(item);
+        cJSON_ArrayForEach(item, computed) ok = ok && read_computed(r, item);
+        cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(cache, "gates")) if (n_gates < LK_MAX_CACHES &&
+                                                                                       cJSON_IsString(item))
+            snprintf(r->cache_gates[n_gates++], sizeof *r->cache_gates, "%s", item->valuestring);
         cJSON_ArrayForEach(item, images) ok = ok && read_image(r, item);
         cJSON_ArrayForEach(item, sigmas) {
             ok = ok && cJSON_IsNumber(item) && r->n_sigmas <= LK_MAX_STEPS;
             if (ok) r->sigmas[r->n_sigmas++] = item->valuedouble;
         }
+        r->cache.n_steps = r->n_sigmas - 1;
     }
     cJSON_Delete(root);
     return ok ? LK_OK

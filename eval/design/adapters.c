@@ -171,6 +171,11 @@ enum lk_code lk_study_treatment(const struct lk_study *s, int model, struct lk_t
         lk_text_add(out, ", prompts rewritten by %s in style %s%s", m->rewriter.name,
                     m->rewriter.style ? m->rewriter.style : "?", m->rewriter.temperature > 0 ? ", drawn" : "");
     if (m->mask) lk_text_add(out, ", mask %s", name_of(m->mask));
+    if (m->drawn.recipe.what)
+        lk_text_add(out, ", mask that %s %s%s", m->drawn.recipe.how.keep ? "keeps" : "edits only",
+                    m->drawn.faces ? "the " : "", m->drawn.recipe.what);
+    if (m->drawn.recipe.what && m->drawn.recipe.how.grow > 0)
+        lk_text_add(out, " grown by %g", m->drawn.recipe.how.grow);
     if (r->mask_feather) lk_text_add(out, ", feather %d", r->mask_feather);
     if (r->strength > 0) lk_text_add(out, ", strength %g", r->strength);
     for (int i = 0; i < m->n_adapters; i++)

@@ -41,7 +41,7 @@ static enum lk_code check_picture(struct checked *c, int i) {
     if (rc) NOTE(c, "%s: %s: path: %s\n", from, source->id, lk_error_text());
     for (int m = 0; m < c->study->n_models && !rc; m++) {
         const struct lk_study_model *model = &c->study->models[m];
-        if (c->used[i] && c->models[m] && lk_study_check_mask(model, i, &image))
+        if (c->used[i] && c->models[m] && lk_study_check_mask(c->study, model, i, &image))
             NOTE(c, "models.%s.mask: %s: %s\n", model->key, source->id, lk_error_text());
     }
     lk_image_free(&image);
@@ -135,6 +135,7 @@ static enum lk_code check_models(struct checked *c) {
             NOTE(c, "models.%s.lora: %s\n", key, problem);
             continue;
         }
+        if (model->drawn.problem) NOTE(c, "models.%s.mask: %s\n", key, model->drawn.problem);
         if (model->rewriter.problem) NOTE(c, "models.%s.rewrite: %s\n", key, model->rewriter.problem);
         enum lk_code rc = lk_study_open_configs(model, &pipeline);
         if (rc == LK_E_NOMEM) return rc;

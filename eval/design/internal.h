@@ -57,6 +57,7 @@ struct lk_study_model {
     struct lk_study_rewriter rewriter;
     const char *mask;            /* a path with {source} in it, or NULL */
     struct lk_study_mask *masks; /* of each source */
+    struct lk_study_drawn drawn; /* instead */
     struct lk_job job;
     /* Its parameters as ids of jobs have them, in three parts between which the prompt and the seed stand; text NULL:
      * they are written anew for each job. */
@@ -162,12 +163,16 @@ enum lk_code lk_study_open_configs(const struct lk_study_model *m, struct lk_pip
 enum lk_code lk_study_read_judges(struct lk_study *s, const char *text, size_t n);
 void lk_study_write_judges(const struct lk_study *s, struct lk_text *out);
 
-/* masks.c: after the sources; the member of the model's object; of a job; LK_OK or why the source's mask is none. */
+/* masks.c: "mask" of a model's entry that is an object; after the sources; the member of the model's object; of a job;
+ * LK_OK or why the source's mask is none. */
+enum lk_code lk_study_read_drawn(struct lk_study *s, struct lk_study_model *m, const char *field, const char *text,
+                                 size_t n);
 enum lk_code lk_study_find_masks(struct lk_study *s);
 void lk_study_write_mask(const struct lk_study *s, const struct lk_study_model *m, bool places, struct lk_text *out);
 void lk_study_set_mask(const struct lk_study *s, const struct job_key *key, struct lk_study_job *out);
 struct lk_image;
-enum lk_code lk_study_check_mask(const struct lk_study_model *m, int source, const struct lk_image *image);
+enum lk_code lk_study_check_mask(const struct lk_study *s, const struct lk_study_model *m, int source,
+                                 const struct lk_image *image);
 
 /* rewrites.c: "rewrite" of a model's entry as text of the file, the same as a member of the model's object, its files;
  * the lists of rewritten prompts; of a job. */

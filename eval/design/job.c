@@ -231,6 +231,7 @@ static enum lk_code set_id(const struct lk_study *s, struct lk_study_job *out) {
     for (int i = 0; i < out->n_adapters; i++)
         lk_text_add(&text, "adapter %s %.17g\n", out->adapters[i].sha256, out->adapters[i].scale);
     if (out->mask) lk_text_add(&text, "mask %s\n", out->mask->sha256);
+    if (out->drawn) lk_text_add(&text, "mask drawn %s\n", out->drawn->text);
     if (out->rewrite) lk_text_add(&text, "rewrite %s %s\n", out->rewriter->sha256, out->rewrite->weights);
     enum lk_code rc = out->hosted ? LK_OK : add_parameters(s, out, &text);
     for (int i = 0; i < out->n_sources; i++) lk_text_add(&text, "\n%s", s->sources[out->sources[i]].sha256);

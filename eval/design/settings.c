@@ -160,7 +160,7 @@ const struct setting lk_model_settings[] = {
      "rewrite' makes the texts before any picture"},
     {"mask", TEXT, NULL, NULL, 0, 0, 0,
      "a mask for each source, as \"masks/{source}.png\": a grey picture of its size, white is edited, black keeps its "
-     "bytes; with mask_feather, see 'likeness edit'"},
+     "bytes; or how each is drawn, {\"keep\": \"face\", \"faces\": \"yunet.safetensors\"}; see 'likeness edit'"},
     {"weights_identity", TEXT, NULL, NULL, 0, 0, offsetof(struct lk_study_model, weights_identity),
      "refuses other weights than these, as 'likeness show' prints them"},
     {"allow_steps", FLAG, "true|false", "false", 0, 0, offsetof(struct lk_study_model, allow_steps),
@@ -227,6 +227,7 @@ enum lk_code lk_study_explain(struct lk_text *out) {
     explain(out, "models.KEY, beside the parameters of 'likeness edit' under their long names with underscores:",
             lk_model_settings);
     explain_schedule(out);
+    explain(out, "models.KEY.mask, drawn for each source:", lk_drawn_settings);
     explain(out, "models.KEY.rewrite:", lk_rewrite_settings);
     explain(out, "models.KEY.hosted, of a model behind the OpenAI images API instead of one that runs here:",
             lk_hosted_settings);

@@ -19,7 +19,8 @@ struct setting {
 /* Each ends with a key of NULL. */
 extern const struct setting lk_study_settings[];
 extern const struct setting *const lk_experiment_settings[LK_N_EXPERIMENTS];
-extern const struct setting lk_analysis_settings[], lk_model_settings[], lk_hosted_settings[], lk_rewrite_settings[];
+extern const struct setting lk_analysis_settings[], lk_model_settings[], lk_hosted_settings[], lk_rewrite_settings[],
+    lk_drawn_settings[];
 /* A key of "analysis" that version 1 had, and that nothing reads. */
 bool lk_study_has_no_effect(const char *key);
 /* The members of "analysis"; defaults without a study. */

@@ -229,6 +229,8 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
         return false;
     }
     if (!strcmp(p->key, "lora")) return !(r->j.rc = lk_study_read_adapters(r->study, out, r->field, raw.text, raw.n));
+    if (!strcmp(p->key, "mask") && raw.kind == '{')
+        return !(r->j.rc = lk_study_read_drawn(r->study, out, r->field, raw.text, raw.n));
     const char *text = raw.kind == 't' ? "on" : raw.kind == 'f' ? "off" : plain(r, &raw);
     if (!text) return false;
     bool flags = p->kind == LK_PARAMETER_FLAG, texts = p->kind == LK_PARAMETER_TEXT || p->kind == LK_PARAMETER_FILE ||
@@ -251,10 +253,7 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
         text = numbers;
     }
     if (lk_parameter_is_path(p, text) && !(text = lk_study_resolve(r->study, text))) return out_of_memory(r);
-    if (!strcmp(p->key, "mask")) {
-        out->mask = text; /* one for each source, which are not known yet */
-        return true;
-    }
+    if (!strcmp(p->key, "mask")) return (out->mask = text) != NULL; /* one for each source, not known yet */
     snprintf(flag, sizeof flag, "%s: field \"%s\"", r->study->file, r->field);
     if (lk_parameter_parse(p, &out->job, flag, text)) {
         struct lk_error error;

@@ -328,7 +328,8 @@ bool lk_study_is_documented(const struct lk_study *s) {
     for (int m = 0; m < s->n_models; m++) {
         documented = documented && lk_study_preset_model(s->models[m].key) >= 0;
         documented = documented && !s->models[m].hosted.given; /* refusals are none of its outcomes */
-        documented = documented && !s->models[m].rewriter.prompts;
+        documented = documented && !s->models[m].rewriter.prompts && !s->models[m].mask;
+        documented = documented && !s->models[m].drawn.recipe.what;
     }
     for (int e = 0; e < s->n_experiments; e++)
         documented = documented && !strcmp(s->experiments[e].key, lk_experiment_key(s->experiments[e].kind));

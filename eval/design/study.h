@@ -17,6 +17,7 @@
 
 #include "engine/base/text.h"
 #include "eval/study/factors.h"
+#include "models/face/face_mask.h"
 #include "models/parameters.h"
 
 struct lk_study;
@@ -66,6 +67,15 @@ struct lk_study_adapter {
 struct lk_study_mask {
     const char *file; /* as opened */
     char sha256[65];  /* of the file; "" when it cannot be read */
+};
+
+/* A mask that is drawn for each source in a model's jobs (models/face/face_mask.h). */
+struct lk_study_drawn {
+    struct lk_face_mask_recipe recipe; /* what NULL: none is drawn */
+    const char *faces;                 /* the net's file as opened; NULL: by hand */
+    char net_sha256[65];
+    const char *text;    /* all that decides its bits beside the source, as JSON */
+    const char *problem; /* why none can be drawn; NULL: none */
 };
 
 /* How a model's prompts are rewritten before its pictures are made. */
@@ -125,7 +135,8 @@ struct lk_study_job {
     const struct lk_study_hosted *hosted; /* NULL: it runs here */
     const struct lk_study_adapter *adapters;
     int n_adapters;
-    const struct lk_study_mask *mask; /* NULL: none */
+    const struct lk_study_mask *mask;   /* a file; NULL: none */
+    const struct lk_study_drawn *drawn; /* NULL: none; else its file's name, not yet a path, is job.request.mask */
     /* NULL: nothing is rewritten. Then the prompt before it, and what became of it, NULL while it is missing. */
     const struct lk_study_rewriter *rewriter;
     const char *original_prompt;

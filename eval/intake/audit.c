@@ -1,6 +1,7 @@
 #include "eval/intake/audit.h"
 
 #include <cjson/cJSON.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,7 +26,9 @@ static const char schema[] =
     "CREATE TABLE measure(measure TEXT PRIMARY KEY, measure_display TEXT, axis TEXT, low REAL, high REAL, outside "
     "INTEGER, measure_position INTEGER);"
     "CREATE TABLE outcome(item INTEGER, measure TEXT, who TEXT, value REAL);"
-    "CREATE TABLE alternative(item INTEGER, measure TEXT, who TEXT, value REAL);";
+    "CREATE TABLE alternative(item INTEGER, measure TEXT, who TEXT, value REAL);"
+    "CREATE TABLE masked(item INTEGER PRIMARY KEY, what TEXT, edited REAL, kept_exact INTEGER, seam REAL, source_seam "
+    "REAL);";
 
 enum lk_code lk_audit_open(struct lk_audit **out, const char *path) {
     struct lk_audit *a = lk_calloc(1, sizeof *a);
@@ -188,6 +191,26 @@ static enum lk_code add_answer(struct lk_audit *a, const char *item, const cJSON
         "ttttittittii", item, t[0], t[1], t[2], n[0], t[3], t[4], n[1], t[5], t[6], n[2], n[3]);
 }
 
+/* Of an edit under a mask: what it keeps or edits, if the study drew it, and what came of it. */
+static enum lk_code add_mask(struct lk_audit *a, const char *item, const cJSON *line, const cJSON *masked) {
+    const cJSON *drawn = cJSON_GetObjectItemCaseSensitive(line, "mask_drawn"),
+                *edited = cJSON_GetObjectItemCaseSensitive(masked, "edited"),
+                *seam = cJSON_GetObjectItemCaseSensitive(masked, "seam"),
+                *source = cJSON_GetObjectItemCaseSensitive(masked, "seam_of_source");
+    const char *keep = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(drawn, "keep")),
+               *edit = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(drawn, "edit"));
+    const bool has_seam = cJSON_IsNumber(seam) && cJSON_IsNumber(source);
+    char what[60] = "file";
+    if (keep || edit) snprintf(what, sizeof what, "%s %.40s", keep ? "keep" : "edit", keep ? keep : edit);
+    return lk_sql_run(&a->sql,
+                      has_seam
+                          ? "INSERT OR REPLACE INTO masked SELECT item,?2,?3,?4,?5,?6 FROM output WHERE item_id=?1"
+                          : "INSERT OR REPLACE INTO masked SELECT item,?2,?3,?4,NULL,NULL FROM output WHERE item_id=?1",
+                      has_seam ? "ttdidd" : "ttdi", item, what, cJSON_IsNumber(edited) ? edited->valuedouble : 0.0,
+                      (int64_t)cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(masked, "kept_exact")),
+                      has_seam ? seam->valuedouble : 0.0, has_seam ? source->valuedouble : 0.0);
+}
+
 static enum lk_code add_line(struct lk_audit *a, const struct lk_json_record *record, const char *name) {
     cJSON *line = cJSON_ParseWithLength(record->text, record->n);
     const char *const keys[] = {"item_id", "status", "error", "output_path", "output_sha256"};
@@ -207,6 +230,8 @@ static enum lk_code add_line(struct lk_audit *a, const struct lk_json_record *re
                      name, record->line, text[0]);
     const cJSON *hosted = cJSON_GetObjectItemCaseSensitive(line, "hosted");
     if (!rc && cJSON_IsObject(hosted)) rc = add_answer(a, text[0], hosted);
+    const cJSON *masked = cJSON_GetObjectItemCaseSensitive(line, "masked");
+    if (!rc && cJSON_IsObject(masked)) rc = add_mask(a, text[0], line, masked);
     cJSON_Delete(line);
     return rc;
 }

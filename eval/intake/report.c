@@ -39,6 +39,8 @@ static const char *const tables[] = {"rates_by_model",
                                      "rewrite_words",
                                      "rewrite_differences",
                                      "rewrite_outcomes",
+                                     "masks",
+                                     "mask_floor",
                                      "models",
                                      "outputs",
                                      "sources",
@@ -60,6 +62,9 @@ static const struct {
      "faults of the network or the service are no answers and stand apart. All other rates are of what was made."},
     {"rewriting", "Rewritten prompts",
      "What a language model made of the prompts before the edits, and whom it named that the prompts did not."},
+    {"masks", "Edits under a mask",
+     "What a mask let change, how visible its border is, and what judges say of the person where the kept pixels are "
+     "the source's own."},
     {"human", "Raters", "The same by people."},
     {"robustness", "Robustness", "How far results depend on the judge and the seed."},
     {"design", "Design", "What the study asks for and what was made of it."}};
@@ -79,6 +84,7 @@ struct report {
     int n_made;
     struct lk_run run;
     double n_answers; /* of hosted models */
+    double n_masked;  /* outputs under a mask */
 };
 
 /* --- the file of a table --- */
@@ -290,6 +296,7 @@ static enum lk_code make_tables(struct report *r) {
         struct query q;
         enum lk_code rc = read_query(tables[t], &q);
         if (!rc && ((!strcmp(q.section, "refusals") && !(r->n_answers > 0)) ||
+                    (!strcmp(q.section, "masks") && !(r->n_masked > 0)) ||
                     (!strcmp(q.section, "rewriting") && !lk_audit_any_rewrite(r->audit)))) {
             lk_free(q.sql);
             continue;
@@ -436,7 +443,7 @@ static enum lk_code take_count(void *context, const struct lk_audit_row *row) {
     return LK_OK;
 }
 
-static enum lk_code take_answers(void *context, const struct lk_audit_row *row) {
+static enum lk_code take_number(void *context, const struct lk_audit_row *row) {
     lk_audit_number(row, "n", context);
     return LK_OK;
 }
@@ -452,7 +459,8 @@ enum lk_code lk_any_report_write(struct lk_audit *audit, const struct lk_study *
                                     "SELECT count(*) AS asked, sum(item IN (SELECT item FROM score)) AS valid FROM "
                                     "output",
                                     take_count, &r->run);
-    if (!rc) rc = lk_audit_each(audit, "SELECT count(*) AS n FROM answer", take_answers, &r->n_answers);
+    if (!rc) rc = lk_audit_each(audit, "SELECT count(*) AS n FROM answer", take_number, &r->n_answers);
+    if (!rc) rc = lk_audit_each(audit, "SELECT count(*) AS n FROM masked", take_number, &r->n_masked);
     if (!rc && r->run.n_nominal >= MANY)
         lk_log(LK_LOG_INFO, "report: %lld outputs take about %lld s", (long long)r->run.n_nominal,
                (long long)r->run.n_nominal / OUTPUTS_PER_SECOND);

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -70,6 +71,9 @@ enum lk_code lk_mask_begin(struct lk_walk *w) {
     const struct lk_request *q = w->request;
     if (!q->mask && q->mask_feather) return lk_fail(LK_E_USAGE, "mask_feather: there is no mask; leave it out");
     if (!q->mask && q->mask_cell) return lk_fail(LK_E_USAGE, "mask_cell: there is no mask; leave it out");
+    if (!q->mask && q->mask_paste) return lk_fail(LK_E_USAGE, "mask_paste: there is no mask; leave it out");
+    if (q->mask_paste && !strcmp(q->mask_paste, "off") && q->mask_feather)
+        return lk_fail(LK_E_USAGE, "mask_feather: nothing is mixed with mask_paste off; leave one of them out");
     if (!q->mask && q->strength > 0 && q->strength < 1)
         return lk_fail(LK_E_USAGE,
                        "strength: there is no mask, and without one an edit starts from noise; leave it out");
@@ -307,6 +311,37 @@ enum lk_code lk_mask_paste(struct lk_image *made, const struct lk_image *source,
     return LK_OK;
 }
 
+double lk_mask_seam(const struct lk_image *picture, const struct lk_image *mask) {
+    int64_t sum = 0, n = 0;
+    const int channels = picture->channels;
+    for (int y = 0; y < mask->height; y++)
+        for (int x = 0; x < mask->width; x++)
+            for (int down = 0; down < 2; down++) {
+                if (down ? y + 1 == mask->height : x + 1 == mask->width) continue;
+                const size_t at = (size_t)y * (size_t)mask->width + (size_t)x,
+                             to = at + (size_t)(down ? mask->width : 1);
+                if ((mask->pixels[at] >= EDITED) == (mask->pixels[to] >= EDITED)) continue;
+                for (int c = 0; c < channels; c++)
+                    sum += abs(picture->pixels[at * (size_t)channels + (size_t)c] -
+                               picture->pixels[to * (size_t)channels + (size_t)c]);
+                n += channels;
+            }
+    return n ? (double)sum / (double)n : 0;
+}
+
+/* Of the result and its source, in the source's size; another size has none. */
+static enum lk_code measure_seam(const struct lk_walk *w) {
+    struct lk_result *out = w->result;
+    const struct lk_image *mask = &w->mask.image;
+    struct lk_image rgb = {0};
+    if (out->image.width != mask->width || out->image.height != mask->height) return LK_OK;
+    LK_TRY(lk_image_to_rgb(&rgb, &w->request->images[0]));
+    out->seam[0] = lk_mask_seam(&out->image, mask);
+    out->seam[1] = lk_mask_seam(&rgb, mask);
+    lk_image_free(&rgb);
+    return LK_OK;
+}
+
 enum lk_code lk_mask_finish(const struct lk_walk *w) {
     const struct lk_request *q = w->request;
     struct lk_result *out = w->result;
@@ -318,5 +353,7 @@ enum lk_code lk_mask_finish(const struct lk_walk *w) {
     size_t n_edited = 0, n = (size_t)source->width * (size_t)source->height;
     for (size_t i = 0; i < n; i++) n_edited += w->mask.image.pixels[i] >= EDITED;
     out->mask_edited = (double)n_edited / (double)n;
-    return lk_mask_paste(&out->image, source, &w->mask.image, &window, q->mask_feather, NULL);
+    out->kept_exact = !q->mask_paste || strcmp(q->mask_paste, "off") != 0;
+    if (out->kept_exact) LK_TRY(lk_mask_paste(&out->image, source, &w->mask.image, &window, q->mask_feather, NULL));
+    return measure_seam(w);
 }

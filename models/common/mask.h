@@ -29,6 +29,9 @@ enum lk_code lk_mask_prepare(struct lk_walk *walk, const struct lk_tensor *sourc
                              int width, int height, int cell, int multiple);
 /* After step i: kept latents are the source's at the next noise level. */
 enum lk_code lk_mask_blend(const struct lk_walk *walk, int i);
+/* How hard the border is: of all pairs of pixels side by side or one above the other of which one is edited and one
+ * kept, the mean difference of their values, 0 to 255. */
+double lk_mask_seam(const struct lk_image *picture, const struct lk_image *mask);
 /* The result's picture in the source's size, with the source's bytes where they are kept. */
 enum lk_code lk_mask_finish(const struct lk_walk *walk);
 void lk_mask_end(struct lk_walk *walk);

@@ -150,14 +150,14 @@ void lk_mmdit_rows_out(struct lk_mmdit *p, bool last, int64_t n_noise) {
     p->n_out = few ? n_noise : p->n;
 }
 
-enum lk_code lk_mmdit_gate(struct lk_mmdit *passes, int n, int *n_active) {
+enum lk_code lk_mmdit_gate(struct lk_mmdit *passes, int n, int list, int64_t done, int64_t n_blocks, bool last_list,
+                           int *n_active) {
     struct lk_mmdit skipped[LK_MAX_PASSES];
     int n_skipped = 0;
     *n_active = 0;
     for (int k = 0; k < n; k++) {
-        bool skip;
-        LK_TRY(lk_cache_decide(&passes[k], passes[k].velocity->shape[0], &skip));
-        if (skip)
+        LK_TRY(lk_cache_between(&passes[k], list, done, n_blocks, last_list));
+        if (passes[k].skips)
             skipped[n_skipped++] = passes[k];
         else
             passes[(*n_active)++] = passes[k];

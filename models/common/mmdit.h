@@ -39,9 +39,11 @@ struct lk_mmdit {
     const struct lk_tensor *kv;
     int64_t n_kv;            /* that were handed out */
     struct lk_cache *cache;  /* models/common/cache.h; NULL: none */
-    struct lk_tensor before; /* with it, [n_img, dim]: the image before the first block, then what that added */
-    const struct lk_tensor *velocity; /* [n_noise, out_channels], where the family's tail has it from here */
-    struct lk_tensor z;               /* [n, dim]: residual stream */
+    struct lk_tensor before; /* with it, [rows, dim]: the image before the first blocks, then what those added */
+    struct lk_modulation first_modulation; /* with it: of the target's rows, before block 0 */
+    bool skips;                            /* it leaves out the blocks that follow */
+    const struct lk_tensor *velocity;      /* [n_noise, out_channels], where the family's tail has it from here */
+    struct lk_tensor z;                    /* [n, dim]: residual stream */
     /* Of the block at hand. */
     struct lk_modulation txt[2], img[2]; /* of attention and of MLP */
     struct lk_tensor u, qkv[3];          /* [n, dim]: the norms' output, then the attention's; queries, keys, values. In
@@ -77,8 +79,10 @@ struct lk_mmdit_block {
 void lk_mmdit_bind_attention(struct lk_bind *b, struct lk_mmdit_block *w, int i, int64_t dim, int64_t head_dim,
                              bool bias);
 
-/* After the first block: passes that leave the other blocks out come to stand behind the n_active others. */
-enum lk_code lk_mmdit_gate(struct lk_mmdit *passes, int n, int *n_active);
+/* When `done` of the n_blocks of a list have run (lk_cache_between): passes that leave out those that follow come to
+ * stand behind the n_active others. */
+enum lk_code lk_mmdit_gate(struct lk_mmdit *passes, int n, int list, int64_t done, int64_t n_blocks, bool last_list,
+                           int *n_active);
 
 struct lk_tensor lk_mmdit_txt(const struct lk_mmdit *p, const struct lk_tensor *t);
 struct lk_tensor lk_mmdit_img(const struct lk_mmdit *p, const struct lk_tensor *t);

@@ -256,8 +256,10 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(make_noise(r));
     LK_TRY(prepare_mask(r));
     const struct lk_flux2_transformer_config *c = &r->m->transformer.config;
-    LK_TRY(lk_cache_prepare(&r->walk, 1, r->n_img, r->n_noise, c->dim,
-                            c->num_layers ? c->num_layers + c->num_single_layers : 0));
+    LK_TRY(lk_cache_prepare(
+        &r->walk, 0, 1,
+        &(struct lk_cache_sizes){
+            r->conditioning.context.shape[0], r->n_img, r->n_noise, c->dim, {c->num_layers, c->num_single_layers}}));
     return make_rope(r);
 }
 

@@ -162,7 +162,7 @@ static enum lk_code begin_pass(struct lk_mmdit *p, struct lk_device *dev, const 
     LK_TRY(lk_copy(dev, &(struct lk_copy){.y = &z_txt, .x = &in->conditioning->context}));
     LK_TRY(LK_MMDIT_TRACE(p, &z_img, "%s", "x_embedder"));
     LK_TRY(LK_MMDIT_TRACE(p, &z_txt, "%s", "context_embedder"));
-    return lk_cache_begin(p, in->cache);
+    return lk_cache_begin(p, in->cache, &p->img[0]);
 }
 
 enum lk_code lk_flux2_transformer_forward(struct lk_device *dev, const struct lk_flux2_transformer *t,
@@ -170,18 +170,19 @@ enum lk_code lk_flux2_transformer_forward(struct lk_device *dev, const struct lk
     struct lk_mmdit passes[LK_MAX_PASSES];
     size_t mark = lk_arena_mark(&dev->arena);
     for (int k = 0; k < n; k++) LK_TRY(begin_pass(&passes[k], dev, t, &in[k]));
-    int n_active = n; /* that go through the blocks behind the first */
-    for (int i = 0; i < t->config.num_layers && n_active; i++) {
-        LK_TRY(double_block(passes, n_active, i, &t->double_blocks[i]));
-        if (!i) LK_TRY(lk_mmdit_gate(passes, n, &n_active));
+    const int64_t n_double = t->config.num_layers, n_single = t->config.num_single_layers;
+    int n_active = n; /* passes that no gate holds back */
+    for (int i = 0; i <= n_double; i++) {
+        LK_TRY(lk_mmdit_gate(passes, n, 0, i, n_double, false, &n_active));
+        if (n_active && i < n_double) LK_TRY(double_block(passes, n_active, i, &t->double_blocks[i]));
     }
-    LK_EACH_PASS(p, passes, n_active) lk_mmdit_modulation(p, SINGLE, 1, p->img);
-    for (int i = 0; i < t->config.num_single_layers && n_active; i++) {
-        LK_EACH_PASS(p, passes, n_active)
-        lk_mmdit_rows_out(p, i + 1 == t->config.num_single_layers, p->velocity->shape[0]);
+    LK_EACH_PASS(p, passes, n) lk_mmdit_modulation(p, SINGLE, 1, p->img);
+    for (int i = 0; i <= n_single; i++) {
+        LK_TRY(lk_mmdit_gate(passes, n, 1, i, n_single, true, &n_active));
+        if (!n_active || i == n_single) continue;
+        LK_EACH_PASS(p, passes, n_active) lk_mmdit_rows_out(p, i + 1 == n_single, p->velocity->shape[0]);
         LK_TRY(single_block(passes, n_active, i, &t->single_blocks[i]));
     }
-    LK_EACH_PASS(p, passes, n_active) LK_TRY(lk_cache_keep(p, p->velocity->shape[0]));
     LK_EACH_PASS(p, passes, n) LK_TRY(lk_mmdit_tail(p, NORM_OUT, &t->proj_out, p->velocity));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;

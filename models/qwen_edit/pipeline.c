@@ -150,7 +150,11 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(place_references(r));
     LK_TRY(make_noise(r));
     const struct lk_qwen_transformer_config *c = &r->m->transformer.config;
-    LK_TRY(lk_cache_prepare(&r->walk, r->n_branches, r->n_img, r->n_noise, c->dim, c->num_layers));
+    for (int b = 0; b < r->n_branches; b++)
+        LK_TRY(lk_cache_prepare(
+            &r->walk, b, r->n_branches,
+            &(struct lk_cache_sizes){
+                r->branches[b].conditioning.context.shape[0], r->n_img, r->n_noise, c->dim, {c->num_layers}}));
     return prepare_mask(r);
 }
 

@@ -235,18 +235,18 @@ static enum lk_code begin_pass(struct pass *p, struct lk_device *dev, const stru
     LK_TRY(lk_copy(dev, &(struct lk_copy){.y = &txt, .x = &in->conditioning->context}));
     LK_TRY(LK_MMDIT_TRACE(mm, &img, "%s", "img_in"));
     LK_TRY(LK_MMDIT_TRACE(mm, &txt, "%s", "txt_in"));
-    return lk_cache_begin(mm, in->cache);
+    set_modulation(p, 0);
+    return lk_cache_begin(mm, in->cache, &p->segments[1].mod[0]);
 }
 
 /* lk_mmdit_gate of this family's passes. */
-static enum lk_code gate(struct pass *passes, int n, int *n_active) {
+static enum lk_code gate(struct pass *passes, int n, int64_t done, int64_t n_blocks, int *n_active) {
     struct pass skipped[LK_MAX_PASSES];
     int n_skipped = 0;
     *n_active = 0;
     for (int k = 0; k < n; k++) {
-        bool skip;
-        LK_TRY(lk_cache_decide(&passes[k].mm, passes[k].n_noise, &skip));
-        if (skip)
+        LK_TRY(lk_cache_between(&passes[k].mm, 0, done, n_blocks, true));
+        if (passes[k].mm.skips)
             skipped[n_skipped++] = passes[k];
         else
             passes[(*n_active)++] = passes[k];
@@ -261,12 +261,11 @@ enum lk_code lk_qwen_transformer_forward(struct lk_device *dev, const struct lk_
     struct pass passes[LK_MAX_PASSES];
     size_t mark = lk_arena_mark(&dev->arena);
     for (int k = 0; k < n; k++) LK_TRY(begin_pass(&passes[k], dev, t, &in[k]));
-    int n_active = n; /* that go through the blocks behind the first */
-    for (int i = 0; i < n_layers && n_active; i++) {
-        LK_TRY(block(passes, n_active, i, &t->blocks[i], i + 1 == n_layers));
-        if (!i) LK_TRY(gate(passes, n, &n_active));
+    int n_active = n; /* passes that no gate holds back */
+    for (int i = 0; i <= n_layers; i++) {
+        LK_TRY(gate(passes, n, i, n_layers, &n_active));
+        if (n_active && i < n_layers) LK_TRY(block(passes, n_active, i, &t->blocks[i], i + 1 == n_layers));
     }
-    EACH(p, passes, n_active) LK_TRY(lk_cache_keep(&p->mm, p->n_noise));
     EACH(p, passes, n) LK_TRY(lk_mmdit_tail(&p->mm, NORM_OUT(n_layers), &t->proj_out, p->velocity));
     lk_arena_release(&dev->arena, mark);
     return LK_OK;

@@ -175,6 +175,20 @@ enum lk_code lk_rewrite(const struct lk_rewriter *r, struct lk_rewrite *jobs, in
     return rc;
 }
 
+enum lk_code lk_rewrite_plan(const struct lk_rewriter *r, const struct lk_device *target, struct lk_rewrite *job,
+                             struct lk_plan *out) {
+    struct asked *a = lk_calloc(1, sizeof *a);
+    struct lk_chat_question question;
+    if (!a) return lk_fail(LK_E_NOMEM, "rewrite: out of memory");
+    a->job = job;
+    enum lk_code rc = make_question(r, a, &question);
+    if (!rc) rc = r->plan(r->context, target, &question, 1, 1, out);
+    for (int k = 0; k < LK_VLM_MAX_IMAGES; k++) lk_image_free(&a->pictures[k]);
+    lk_free(a->user);
+    lk_free(a);
+    return rc;
+}
+
 void lk_rewrite_free(struct lk_rewrite *job) {
     lk_free(job->text);
     for (int i = 0; i < LK_REWRITE_TRIES; i++) lk_free(job->tries[i].reply);

@@ -27,6 +27,9 @@ struct lk_rewriter {
     enum lk_code (*ask)(void *context, const struct lk_chat_question *questions, int n, int n_slots,
                         enum lk_code (*tick)(void), struct lk_chat_answer *answers);
     enum lk_code (*check)(void *context, const char *text);
+    /* As lk_chat_plan. */
+    enum lk_code (*plan)(void *context, const struct lk_device *target, const struct lk_chat_question *questions, int n,
+                         int n_slots, struct lk_plan *out);
     void *context;
 };
 
@@ -34,6 +37,9 @@ struct lk_rewriter {
  * caller's to set. Close in any case. */
 enum lk_code lk_rewriter_open(struct lk_rewriter *out, const char *model, const char *prompts, enum lk_dtype compute,
                               struct lk_device *dev);
+/* The same for lk_rewrite_plan alone: no weight is read. */
+enum lk_code lk_rewriter_open_plan(struct lk_rewriter *out, const char *model, const char *prompts,
+                                   enum lk_dtype compute);
 void lk_rewriter_close(struct lk_rewriter *rewriter);
 
 struct lk_rewrite {
@@ -58,6 +64,9 @@ struct lk_rewrite {
  * of one does not depend on the others. A failure of one is in it alone; LK_E_NOMEM, devices, files and what `tick`
  * gives (NULL: none) end them all. Free each in any case. */
 enum lk_code lk_rewrite(const struct lk_rewriter *rewriter, struct lk_rewrite *jobs, int n, enum lk_code (*tick)(void));
+/* What the first try of one job takes on `target`. */
+enum lk_code lk_rewrite_plan(const struct lk_rewriter *rewriter, const struct lk_device *target, struct lk_rewrite *job,
+                             struct lk_plan *out);
 void lk_rewrite_free(struct lk_rewrite *job);
 
 /* A JSON object of how the job was rewritten, that it was or was not: what recipes, manifests and lists of rewrites

@@ -19,26 +19,38 @@ static enum lk_code check(void *context, const char *text) {
     return lk_chat_check_text(((const struct rewriter *)context)->chat, text);
 }
 
-enum lk_code lk_rewriter_open(struct lk_rewriter *out, const char *model, const char *prompts, enum lk_dtype compute,
-                              struct lk_device *dev) {
+static enum lk_code plan(void *context, const struct lk_device *target, const struct lk_chat_question *questions, int n,
+                         int n_slots, struct lk_plan *out) {
+    return lk_chat_plan(((const struct rewriter *)context)->chat, target, questions, n, n_slots, out);
+}
+
+enum lk_code lk_rewriter_open_plan(struct lk_rewriter *out, const char *model, const char *prompts,
+                                   enum lk_dtype compute) {
     struct lk_chat_request request;
-    unsigned quantized;
     *out = (struct lk_rewriter){.ask = ask,
                                 .check = check,
+                                .plan = plan,
                                 .n_slots = LK_REWRITE_SLOTS,
-                                .dtype = compute == LK_F32 ? "f32" : "bf16",
-                                .architecture = dev->architecture};
+                                .dtype = compute == LK_F32 ? "f32" : "bf16"};
     LK_TRY(lk_rewrite_texts_read(&out->texts, prompts));
     struct rewriter *r = out->context = lk_calloc(1, sizeof *r);
     if (!r) return lk_fail(LK_E_NOMEM, "rewrite: out of memory");
-    r->dev = dev;
     LK_TRY(lk_chat_open(&r->chat, model, compute));
-    LK_TRY(lk_chat_tokens(r->chat, &r->tokens));
-    LK_TRY(lk_chat_weights_identity(r->chat, out->weights, &quantized));
     lk_chat_request_init(&request, r->chat);
     out->generation = request.generation;
     lk_recipe_model_name(model, out->name);
     return LK_OK;
+}
+
+enum lk_code lk_rewriter_open(struct lk_rewriter *out, const char *model, const char *prompts, enum lk_dtype compute,
+                              struct lk_device *dev) {
+    unsigned quantized;
+    LK_TRY(lk_rewriter_open_plan(out, model, prompts, compute));
+    struct rewriter *r = out->context;
+    r->dev = dev;
+    out->architecture = dev->architecture;
+    LK_TRY(lk_chat_tokens(r->chat, &r->tokens));
+    return lk_chat_weights_identity(r->chat, out->weights, &quantized);
 }
 
 void lk_rewriter_close(struct lk_rewriter *out) {

@@ -184,8 +184,13 @@ static enum lk_code prepare(void *const *runs, int k) {
     LK_TRY(look_ahead(r));
     if (r->region.on) LK_TRY(lk_step1x_region_prepare(r));
     const struct lk_step1x_transformer_config *c = &r->m->transformer.config;
-    LK_TRY(lk_cache_prepare(&r->walk, r->n_branches, r->n_img, r->n_noise, c->dim,
-                            c->num_layers ? c->num_layers + c->num_single_layers : 0));
+    for (int b = 0; b < r->n_branches; b++)
+        LK_TRY(lk_cache_prepare(&r->walk, b, r->n_branches,
+                                &(struct lk_cache_sizes){r->branches[b].conditioning.hidden.shape[0],
+                                                         r->n_img,
+                                                         r->n_noise,
+                                                         c->dim,
+                                                         {c->num_layers, c->num_single_layers}}));
     LK_TRY(make_noise(r));
     return prepare_mask(r);
 }

@@ -147,6 +147,26 @@ enum lk_code lk_chat_ask(const struct lk_chat *chat, struct lk_device *dev, cons
     return rc;
 }
 
+enum lk_code lk_chat_plan(const struct lk_chat *chat, const struct lk_device *target,
+                          const struct lk_chat_question *questions, int n, int n_slots, struct lk_plan *out) {
+    struct batch b = {.chat = chat};
+    b.asked = lk_calloc((size_t)n, sizeof *b.asked);
+    b.requests = lk_calloc((size_t)n, sizeof *b.requests);
+    enum lk_code rc = b.asked && b.requests ? LK_OK : lk_fail(LK_E_NOMEM, "questions: out of memory");
+    for (int i = 0; i < n && !rc; i++) {
+        rc = prepare(&b, &questions[i], NULL, i);
+        b.n++;
+    }
+    if (!rc) rc = lk_generate_plan(target, &chat->vlm, chat->compute, b.requests, n, n_slots, out);
+    for (int i = 0; i < b.n; i++) {
+        lk_chat_prompt_free(&b.asked[i].prompt);
+        lk_form_writer_free(&b.asked[i].writer);
+    }
+    lk_free(b.asked);
+    lk_free(b.requests);
+    return rc;
+}
+
 void lk_chat_answer_free(struct lk_chat_answer *answer) {
     lk_free(answer->text);
     answer->text = NULL;

@@ -35,4 +35,7 @@ struct lk_chat_answer {
 enum lk_code lk_chat_ask(const struct lk_chat *chat, struct lk_device *dev, const struct lk_token_bytes *tokens,
                          const struct lk_chat_question *questions, int n, int n_slots, enum lk_code (*tick)(void),
                          struct lk_chat_answer *answers);
+/* What that takes on `target` (lk_generate_plan), of plain questions that can all be asked. */
+enum lk_code lk_chat_plan(const struct lk_chat *chat, const struct lk_device *target,
+                          const struct lk_chat_question *questions, int n, int n_slots, struct lk_plan *out);
 void lk_chat_answer_free(struct lk_chat_answer *answer);

@@ -4,6 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
+#include "models/pipeline.h"
 #include "models/placement.h"
 #include "models/text/sampler.h"
 #include "weights/mapped_file.h"
@@ -348,6 +349,29 @@ static enum lk_code prepare(struct run r, struct lk_device *dev) {
     if (!rc) rc = plan_all(&r);
     size_t peak = r.dev->arena.peak > r.peak_bytes ? r.dev->arena.peak : r.peak_bytes;
     if (!rc) rc = lk_placement_prepare(dev, r.dev, peak);
+    lk_free(r.cache.k);
+    lk_device_free(r.dev);
+    return rc;
+}
+
+enum lk_code lk_generate_plan(const struct lk_device *target, const struct lk_vlm *m, enum lk_dtype compute,
+                              const struct lk_generate_request *requests, int n, int n_slots, struct lk_plan *out) {
+    struct run r = {.m = m, .dtype = compute, .requests = requests, .n_requests = n, .n_slots = n_slots};
+    struct lk_plan_stage *s = &out->stages[0];
+    *out = (struct lk_plan){.n_stages = 1};
+    LK_TRY(lk_device_plan_create(target, &r.dev));
+    enum lk_code rc = begin(&r);
+    if (!rc) rc = plan_all(&r);
+    out->arena_bytes = r.dev->arena.peak > r.peak_bytes ? r.dev->arena.peak : r.peak_bytes;
+    out->weight_bytes = lk_device_plan_weight_bytes(r.dev);
+    *s = (struct lk_plan_stage){.name = "rewrite", .peak_bytes = out->arena_bytes, .calls = 1};
+    lk_device_plan_stage_bytes(r.dev, &s->parameters);
+    s->weight_bytes = out->weight_bytes;
+    s->flops = r.dev->cost.flops;
+    s->bytes = r.dev->cost.bytes;
+    out->n_tokens = requests[0].n_ids;
+    out->device_bytes = lk_device_plan_footprint(r.dev, out->arena_bytes);
+    if (!rc && target->memory->place) rc = lk_placement_describe(r.dev, target, out);
     lk_free(r.cache.k);
     lk_device_free(r.dev);
     return rc;

@@ -62,4 +62,9 @@ int64_t lk_generate_limit(const struct lk_generation_config *config, int64_t n_p
  * [n] with lk_generation_free, in any case. */
 enum lk_code lk_generate(struct lk_device *dev, const struct lk_vlm *m, enum lk_dtype compute,
                          const struct lk_generate_request *requests, int n, int n_slots, struct lk_generation *out);
+/* What that takes on `target`, in *out's stages and memory: from shapes alone, no weight is read. Requests may lack ids
+ * and rows. LK_E_USAGE as above. */
+struct lk_plan;
+enum lk_code lk_generate_plan(const struct lk_device *target, const struct lk_vlm *m, enum lk_dtype compute,
+                              const struct lk_generate_request *requests, int n, int n_slots, struct lk_plan *out);
 void lk_generation_free(struct lk_generation *generation);

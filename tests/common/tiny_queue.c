@@ -39,6 +39,8 @@ void tiny_queue_open_with(struct tiny_queue *q, struct lk_device *dev, const str
         if (i >= 2 && r->n_images) r->images = &q->other;
     }
     q->requests[1].num_inference_steps = 3;
+    if (q->requests[1].n_images) /* its second step leaves blocks out, whoever goes with it */
+        q->requests[1].accel = strncmp(edit->name, "flux2", 5) ? "fbcache,steps=0:2" : "dbcache,f=1,steps=0:2";
     int *const height = &q->requests[3].height;
     if (*height) *height = lk_pipeline_takes_images(q->tiny.pipeline) ? 32 : 2 * *height;
     for (int i = 0; i < TINY_QUEUE; i++) q->jobs[i].request = &q->requests[i];

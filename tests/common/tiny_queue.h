@@ -5,7 +5,8 @@
 
 #define TINY_QUEUE 4
 
-/* Jobs of one family that share prompts and pictures crosswise and differ in seed, steps and size. */
+/* Jobs of one family that share prompts and pictures crosswise and differ in seed, steps and size; an edit has a step
+ * cache. */
 struct tiny_queue {
     struct tiny_job tiny;
     struct lk_image other; /* a second picture */

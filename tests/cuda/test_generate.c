@@ -1,5 +1,6 @@
 /* Replies within a memory budget: weights resident in part or all streamed give the ids of the run with all of them,
  * never in more memory than allowed, and below the least nothing is read. On the simulated GPU. */
+#include "models/pipeline.h"
 #include "models/text/chat_batch.h"
 #include "models/text/qwen25_vl.h"
 #include "models/text/generate.h"
@@ -67,6 +68,30 @@ static uint64_t least(struct model *model) {
     bytes += dev->memory_own;
     lk_device_free(dev);
     return bytes;
+}
+
+/* The plan is the peak to the byte, and its least budget the one that less is refused by. */
+static void planned_memory_is_the_peak(void **state) {
+    struct model model;
+    struct lk_generation all[N_REPLIES];
+    struct lk_device *dev;
+    struct lk_plan plan;
+    (void)state;
+    open_model(&model);
+    const uint64_t whole = generate(&model, 0, all);
+    for (int i = 0; i < N_REPLIES; i++) lk_generation_free(&all[i]);
+    assert_ok(lk_device_cuda_create(0, &dev));
+    assert_ok(lk_generate_plan(dev, &model.view, LK_BF16, model.requests, N_REPLIES, 1, &plan));
+    assert_true(plan.fits && plan.whole);
+    assert_int_equal(plan.device_bytes, whole);
+    assert_int_equal(plan.placed_bytes, whole);
+    assert_int_equal(plan.least_bytes, least(&model));
+    dev->budget.bytes = plan.least_bytes - 1;
+    assert_ok(lk_generate_plan(dev, &model.view, LK_BF16, model.requests, N_REPLIES, 1, &plan));
+    assert_false(plan.fits);
+    lk_device_free(dev);
+    lk_qwen25_vl_free(&model.m);
+    lk_checkpoint_close(&model.checkpoint);
 }
 
 static void same_ids_within_any_budget(void **state) {
@@ -178,7 +203,8 @@ static void same_words_about_pictures(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_ids_within_any_budget),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(planned_memory_is_the_peak),
+                                       cmocka_unit_test(same_ids_within_any_budget),
                                        cmocka_unit_test(same_words_about_pictures)};
     gpu = simulated_gpu();
     return cmocka_run_group_tests(tests, NULL, NULL);

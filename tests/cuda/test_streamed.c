@@ -35,11 +35,12 @@ static void expect_good(const struct bench *b, const struct lk_image *image) {
     assert_memory_equal(image->pixels, b->good.pixels, (size_t)image->width * image->height * 3);
 }
 
-static void bench_open(struct bench *b, const struct tiny_edit *what, int n_steps) {
+static void bench_open(struct bench *b, const struct tiny_edit *what, int n_steps, const char *accel) {
     struct lk_device *dev;
     struct lk_plan plan;
     *b = (struct bench){0};
     tiny_job_open(&b->job, what, LK_BF16, n_steps);
+    b->job.request.accel = accel;
     assert_ok(lk_device_cuda_create(0, &dev));
     gpu->memory_peak(0);
     assert_ok(edit(b, dev, &b->good));
@@ -79,10 +80,11 @@ static void run_within(const struct bench *b, const struct lk_budget *budget) {
     assert_int_equal(gpu->memory_peak(0), 0);
 }
 
-/* Budgets from the least one up, rings of the planner's size and smaller, pinned copies and readers. */
-static void one_image(const struct tiny_edit *what) {
+/* Budgets from the least one up, rings of the planner's size and smaller, pinned copies and readers. With a step cache
+ * some weights of the itinerary are not met. */
+static void one_image_with(const struct tiny_edit *what, int n_steps, const char *accel) {
     struct bench b;
-    bench_open(&b, what, 2);
+    bench_open(&b, what, n_steps, accel);
     printf("%s: %llu bytes with all weights, %llu at least\n", what->name, (unsigned long long)b.whole,
            (unsigned long long)b.least);
     int n = test_is_full() ? 12 : 3;
@@ -94,6 +96,8 @@ static void one_image(const struct tiny_edit *what) {
     }
     bench_close(&b);
 }
+
+static void one_image(const struct tiny_edit *what) { one_image_with(what, 2, NULL); }
 
 static void flux2(void **state) {
     (void)state;
@@ -108,13 +112,21 @@ static void step1x(void **state) {
     one_image(&tiny_edits[2]);
 }
 
+/* Steps whose blocks are left out by each gate, by one of two, by none; decided and given. */
+static void step_caches(void **state) {
+    (void)state;
+    one_image_with(&tiny_edits[0], 4, "dbcache,f=1,threshold=0.3,warmup=1");
+    one_image_with(&tiny_edits[1], 3, "fbcache,steps=0:2");
+    one_image_with(&tiny_edits[2], 3, "teacache,threshold=0.9,poly=1:0.1");
+}
+
 /* Rings that are given: one that cannot hold the largest weight is refused before anything is read. */
 static void rings(void **state) {
     (void)state;
     struct bench b;
     struct lk_device *dev;
     struct lk_image image;
-    bench_open(&b, &tiny_edits[0], 1);
+    bench_open(&b, &tiny_edits[0], 1, NULL);
     assert_ok(lk_device_cuda_create(0, &dev));
     dev->budget = (struct lk_budget){.bytes = b.least, .ring_bytes = 256};
     uint64_t copies = gpu->calls("cuMemcpyHtoD");
@@ -211,7 +223,7 @@ static void failing_calls(void **state) {
     (void)state;
     struct bench b;
     struct calls calls;
-    bench_open(&b, &tiny_edits[0], 1);
+    bench_open(&b, &tiny_edits[0], 1, NULL);
     const int64_t live = lk_alloc_live();
     for (int form = 0; form < 2; form++) {
         const uint64_t host_bytes = form ? (uint64_t)1 << 30 : 1, n = calls_of_an_edit(&b, host_bytes, &calls);
@@ -345,7 +357,7 @@ static void readers_that_do_not_start(void **state) {
     (void)state;
     struct bench b;
     struct lk_image image;
-    bench_open(&b, &tiny_edits[1], 2);
+    bench_open(&b, &tiny_edits[1], 2, NULL);
     const int64_t live = lk_alloc_live();
     for (int n = 0; n < 3; n++) {
         struct lk_device *dev;
@@ -368,6 +380,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(flux2),
         cmocka_unit_test(qwen_edit),
         cmocka_unit_test(step1x),
+        cmocka_unit_test(step_caches),
         cmocka_unit_test(rings),
         cmocka_unit_test(failing_calls),
         cmocka_unit_test(cut_while_mapped),

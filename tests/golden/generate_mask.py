@@ -1,7 +1,7 @@
 """Edits under a mask by diffusers' inpaint pipelines on tiny models: python tests/golden/generate_mask.py
 
 writes data/mask.safetensors: QwenImageEditInpaintPipeline on data/qwen_edit/edit, whole, whose latents after every step
-test_mask_inpaint.c compares with those of an edit; and of Flux2KleinInpaintPipeline, whose model has no counterpart here,
+and picture test_mask_inpaint.c compares with those of an edit; and of Flux2KleinInpaintPipeline, whose model has no counterpart here,
 what its blending is given and gives, with masks of quarters.
 """
 
@@ -84,6 +84,7 @@ def qwen(tensors):
                 tensors[f"{name}.{i}"] = value[0]
             tensors[f"{name}.source"] = given["source"][0]
             tensors[f"{name}.noise"] = given["noise"][0]
+            tensors[f"{name}.picture"] = torch.from_numpy(np.array(image)).bfloat16()  # bytes are exact in bf16
             print(name, len(latents), np.array(image).shape)
 
 

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "models/pipeline.h"
 #include "models/text/generate.h"
 #include "models/text/qwen25_vl.h"
 #include "models/text/sampler.h"
@@ -157,6 +158,10 @@ static void test_generation(void **state) {
     assert_int_equal(out.n, g.n_expected);
     assert_int_equal(out.stopped, g.request.config.n_stop_ids > 0);
     assert_int_equal(out.peak_bytes, dev->arena.capacity);
+    struct lk_plan plan;
+    assert_ok(lk_generate_plan(dev, &g.view, LK_F32, &g.request, 1, 1, &plan));
+    assert_int_equal(plan.arena_bytes, out.peak_bytes);
+    assert_int_equal(plan.n_tokens, g.request.n_ids);
     assert_int_equal(g.n_compared, g.request.config.do_sample ? 4 : 0);
 
     lk_generation_free(&out);

@@ -52,6 +52,19 @@ static void test_paste(void **state) {
     }
 }
 
+/* By hand: two edited pixels have borders beside and below. */
+static void test_seam(void **state) {
+    static uint8_t values[] = {10, 20, 40, 5, 110, 70}, of[] = {0, 255, 0, 0, 0, 0}, both[] = {0, 255, 255, 0, 0, 0};
+    const struct lk_image picture = {.pixels = values, .width = 3, .height = 2, .channels = 1};
+    struct lk_image mask = {.pixels = of, .width = 3, .height = 2, .channels = 1};
+    (void)state;
+    assert_true(lk_mask_seam(&picture, &mask) == (10 + 20 + 90) / 3.0);
+    mask.pixels = both;
+    assert_true(lk_mask_seam(&picture, &mask) == (10 + 90 + 30) / 3.0);
+    memset(both, 255, sizeof both);
+    assert_true(lk_mask_seam(&picture, &mask) == 0);
+}
+
 /* Any sizes and windows: kept bytes are the source's, and of what is edited and shown no pixel is. */
 static void test_paste_sizes(void **state) {
     uint64_t random = 5;
@@ -366,8 +379,10 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paste),           cmocka_unit_test(test_paste_sizes), cmocka_unit_test(test_edits),
-        cmocka_unit_test(test_cells_of_tokens), cmocka_unit_test(test_visit),       cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_paste),           cmocka_unit_test(test_seam),
+        cmocka_unit_test(test_paste_sizes),     cmocka_unit_test(test_edits),
+        cmocka_unit_test(test_cells_of_tokens), cmocka_unit_test(test_visit),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

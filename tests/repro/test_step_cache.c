@@ -146,10 +146,10 @@ static void test_decisions(void **state) {
     static const struct {
         const char *accel;
         struct lk_cache_rule rule;
-    } cases[] = {{"fbcache,threshold=0.06", {true, 0.06, 1, 0, true}},
-                 {"fbcache,threshold=0.9", {true, 0.9, 1, 0, true}},
-                 {"fbcache,threshold=0.3,last=off", {true, 0.3, 1, 0, false}},
-                 {"fbcache,threshold=0.3,warmup=3,row=2", {true, 0.3, 3, 2, true}}};
+    } cases[] = {{"fbcache,threshold=0.06", {LK_CACHE_FIRST_BLOCK, 0.06, .warmup = 1, .last = true}},
+                 {"fbcache,threshold=0.9", {LK_CACHE_FIRST_BLOCK, 0.9, .warmup = 1, .last = true}},
+                 {"fbcache,threshold=0.3,last=off", {LK_CACHE_FIRST_BLOCK, 0.3, .warmup = 1}},
+                 {"fbcache,threshold=0.3,warmup=3,row=2", {LK_CACHE_FIRST_BLOCK, 0.3, .warmup = 3, .row = 2, .last = true}}};
     struct seen *seen = malloc(sizeof *seen);
     (void)state;
     for (int f = 0; f < SMALL_EDITORS; f++)
@@ -263,7 +263,7 @@ static void test_plan(void **state) {
 static void test_refused(void **state) {
     static const struct {
         const char *accel, *part;
-    } cases[] = {{"teacache,threshold=0.1", "got \"teacache"},
+    } cases[] = {{"magcache,threshold=0.1", "got \"magcache"},
                  {"fbcache", "got no threshold"},
                  {"fbcache,threshold", "expected KEY=VALUE"},
                  {"fbcache,threshold=nan", "threshold: expected"},

@@ -56,6 +56,8 @@ static const char *const mask_examples[] = {
     "likeness mask in.jpg --edit face --faces yunet.safetensors --grow 0.6 -o edit.png",
     "By hand",
     "likeness mask in.jpg --keep 100,80,200,260 --shape box --grow 0 -o keep.png",
+    "The opposite of a mask that is there",
+    "likeness mask keep.png --invert -o edit.png",
     NULL};
 static const char *const models_examples[] = {"What there is", "likeness models", "For a script",
                                               "likeness models --json", NULL};
@@ -162,7 +164,7 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                      .run = cli_rewrite},
     [CLI_MASK] = {.name = "mask",
                   .summary = "draw a mask that keeps the face, or nothing else",
-                  .usage = "SOURCE (--keep|--edit) face|X,Y,WIDTH,HEIGHT -o FILE.png [options]",
+                  .usage = "SOURCE (--keep|--edit face|X,Y,WIDTH,HEIGHT | --invert) -o FILE.png [options]",
                   .positional = "SOURCE",
                   .positional_required = true,
                   .text = "For edit --mask, and for the masks of a study. White is edited, black keeps the source's "

@@ -71,9 +71,11 @@ struct cli_arguments {
         const char *prompts, *model; /* NULL: not given */
         double temperature;
     } rewrite;
+    bool replay_cache;
     struct cli_mask_arguments {
         const char *keep, *edit, *shape, *several; /* keep, edit NULL: not given */
         double grow;
+        bool invert;
     } mask;
     const char *output;
     bool overwrite;

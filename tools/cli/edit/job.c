@@ -1,4 +1,5 @@
 #include "tools/cli/edit/job.h"
+#include "models/embeds.h"
 
 #include <libgen.h>
 #include <stdio.h>
@@ -184,7 +185,14 @@ static enum lk_code write_picture(struct state *s, struct item *it) {
     run->rewrite = it->job->rewrite.record;
     run->result = &it->queued.result;
     if (!s->weights_identity[0]) LK_TRY(lk_pipeline_weights_identity(s->pipeline, s->weights_identity));
-    return lk_recipe_write(it->job->output, run);
+    char *record = NULL; /* of a prompt that was rewritten when it was embedded */
+    const struct lk_request *r = &it->job->job.request;
+    if (!run->rewrite && r->prompt_embeds) LK_TRY(lk_embeds_rewrite(r->prompt_embeds, r->prompt, &record));
+    if (record) run->rewrite = record;
+    const enum lk_code rc = lk_recipe_write(it->job->output, run);
+    if (record) run->rewrite = NULL;
+    lk_free(record);
+    return rc;
 }
 
 /* A job of a list that cannot be done: it is named, and the others go on. */
@@ -263,11 +271,29 @@ static enum lk_code prepare_jobs(struct state *s, int first, int n) {
     return LK_OK;
 }
 
+/* How the prompts were rewritten, each once, for the file of their embeddings. */
+static enum lk_code embed(struct state *s, struct lk_queue queue) {
+    struct lk_text list = {0};
+    int n = 0;
+    for (int i = 0; i < s->n; i++) {
+        const char *record = s->items[i].job->rewrite.record;
+        bool again = false;
+        for (int k = 0; record && k < i; k++)
+            again |= s->items[k].job->rewrite.record && !strcmp(record, s->items[k].job->rewrite.record);
+        if (record && !again) lk_text_add(&list, "%s%s", n++ ? "," : "[", record);
+    }
+    if (n) lk_text_add(&list, "]");
+    queue.rewrites = n ? list.bytes : NULL;
+    const enum lk_code rc = list.rc ? list.rc : lk_pipeline_embed(s->pipeline, s->device, &queue, s->jobs->embeds);
+    lk_text_free(&list);
+    return rc;
+}
+
 static enum lk_code run_queue(struct state *s) {
     const struct lk_queue queue = {
         .jobs = s->queue, .n_jobs = s->n, .jobs_per_visit = s->jobs->jobs_per_visit, .done = done, .context = s};
     if (!s->n) return LK_OK;
-    if (s->jobs->embeds) return lk_pipeline_embed(s->pipeline, s->device, &queue, s->jobs->embeds);
+    if (s->jobs->embeds) return embed(s, queue);
     enum lk_code rc = cli_devices_edit(s->pipeline, &s->devices, &queue);
     if (rc == LK_E_PARTIAL) rc = s->jobs->file ? LK_OK : lk_error_set(&s->queue[0]->error);
     return s->stop.code ? lk_error_set(&s->stop) : rc;

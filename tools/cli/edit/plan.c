@@ -9,6 +9,7 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/core/print.h"
+#include "tools/cli/edit/rewrite.h"
 
 /* What the run needs, from the stages. The parameters of a component that two stages share (the VAE) count once. */
 struct totals {
@@ -130,8 +131,51 @@ static void add_placed(cJSON *root, const struct lk_plan *plan, const struct cli
     }
 }
 
+/* What rewrites the prompts runs before the edit and gives its memory back. */
+static void print_rewrite(const struct lk_plan *r, const struct lk_device *target) {
+    char weights[32], peak[32], all[32], placed[32];
+    printf("before it, rewrite: a prompt of %lld tokens, weights %s, activations %s, %.4g TFLOP; %s with all weights "
+           "resident\n",
+           (long long)r->n_tokens, cli_bytes(r->weight_bytes, weights), cli_bytes(r->arena_bytes, peak),
+           (double)r->stages[0].flops * 1e-12,
+           cli_bytes(target->kind == LK_DEVICE_CUDA ? r->device_bytes : r->weight_bytes + r->arena_bytes, all));
+    if (target->memory->place && r->fits)
+        printf("rewrite on the device: %s, %s\n", cli_bytes(r->placed_bytes + r->beside_bytes, placed),
+               r->whole ? "all weights resident" : "some weights streamed");
+}
+
+static void rewrite_json(cJSON *root, const struct lk_plan *r, bool has_memory) {
+    cJSON *o = cJSON_AddObjectToObject(root, "rewrite");
+    cJSON_AddNumberToObject(o, "tokens", (double)r->n_tokens);
+    cJSON_AddNumberToObject(o, "weight_bytes", (double)r->weight_bytes);
+    cJSON_AddNumberToObject(o, "arena_bytes", (double)r->arena_bytes);
+    cJSON_AddNumberToObject(o, "tflop", (double)r->stages[0].flops * 1e-12);
+    if (!has_memory) return;
+    cJSON_AddStringToObject(o, "fits", !r->fits ? "no" : r->whole ? "resident" : "streamed");
+    cJSON_AddNumberToObject(o, "least_bytes", (double)(r->least_bytes + r->beside_bytes));
+    cJSON_AddNumberToObject(o, "device_bytes", (double)(r->placed_bytes + r->beside_bytes));
+}
+
+/* One prompt with pictures as the edit has them. */
+static enum lk_code plan_rewrite(const struct cli_arguments *a, int n_images, const struct lk_plan *edit,
+                                 const struct lk_device *target, struct lk_plan *out) {
+    struct lk_rewriter rewriter;
+    struct lk_image images[CLI_MAX_IMAGES] = {0};
+    struct lk_rewrite job = {.images = images, .n_images = n_images, .prompt = "Give the person red hair."};
+    enum lk_code rc = lk_rewriter_open_plan(&rewriter, a->rewrite.model ? a->rewrite.model : a->model,
+                                            a->rewrite.prompts, cli_dtype(&a->job.run));
+    for (int i = 0; i < n_images && !rc; i++) {
+        rc = lk_image_new(&images[i], edit->width, edit->height, 3);
+        if (!rc) memset(images[i].pixels, 128, (size_t)edit->width * (size_t)edit->height * 3);
+    }
+    if (!rc) rc = lk_rewrite_plan(&rewriter, target, &job, out);
+    lk_rewriter_close(&rewriter);
+    for (int i = 0; i < n_images; i++) lk_image_free(&images[i]);
+    return rc;
+}
+
 static enum lk_code print_json(const struct lk_plan *plan, const struct totals *t, const struct cli_arguments *a,
-                               bool has_memory) {
+                               const struct lk_plan *rewrite, bool has_memory) {
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "family", plan->family);
     cJSON_AddBoolToObject(root, "only_planned", is_only_planned(plan));
@@ -157,6 +201,7 @@ static enum lk_code print_json(const struct lk_plan *plan, const struct totals *
     cJSON_AddNumberToObject(total, "resident_bytes", (double)t->resident_bytes);
     cJSON_AddNumberToObject(total, "staged_bytes", (double)t->staged_bytes);
     if (has_memory) add_placed(root, plan, a);
+    if (rewrite) rewrite_json(root, rewrite, has_memory);
     char *text = cJSON_Print(root);
     if (text) puts(text);
     cJSON_free(text);
@@ -190,9 +235,14 @@ static void print_placed(const struct lk_plan *plan) {
 }
 
 /* Says whether the budget holds it and where weights then lie; LK_E_FIT if not even a layer at a time. */
-static enum lk_code judge(const struct lk_plan *plan, const struct cli_arguments *a, const struct lk_device *target) {
+static enum lk_code judge(const struct lk_plan *plan, const struct lk_plan *rewrite, const struct cli_arguments *a,
+                          const struct lk_device *target) {
     char needed[32], budget[32];
     if (!target->memory->place) return LK_OK;
+    if (rewrite && !rewrite->fits)
+        return lk_fail(LK_E_FIT, "%s: %s are needed at least to rewrite the prompts, with a layer of weights at a time",
+                       a->job.run.vram ? "--vram" : target->name,
+                       cli_bytes(rewrite->least_bytes + rewrite->beside_bytes, needed));
     if (!plan->fits)
         return lk_fail(LK_E_FIT, "%s: %s are needed at least%s, with a layer of weights at a time, %s %s",
                        a->job.run.vram ? "--vram" : target->name,
@@ -262,15 +312,19 @@ static enum lk_code print_precisions(struct lk_pipeline *pipeline, struct lk_dev
 }
 
 static enum lk_code plan(struct lk_pipeline *pipeline, struct lk_device *target, const struct cli_arguments *a) {
-    struct lk_plan out;
+    struct lk_plan out, before, *const rewrite = a->rewrite.prompts ? &before : NULL;
     LK_TRY(plan_job(pipeline, target, a, &out));
+    if (!rewrite && a->rewrite.model)
+        return lk_fail(LK_E_USAGE, "--rewrite-model: no prompts are rewritten without --rewrite-prompts");
+    if (rewrite) LK_TRY(plan_rewrite(a, cli_references(a, pipeline), &out, target, rewrite));
     struct totals t = sum(&out, target);
     enum lk_code rc = LK_OK;
     if (a->json)
-        rc = print_json(&out, &t, a, target->memory->place != NULL);
+        rc = print_json(&out, &t, a, rewrite, target->memory->place != NULL);
     else
         print_text(&out, &t, &a->job.run);
-    if (!rc) rc = judge(&out, a, target);
+    if (rewrite && !a->json) print_rewrite(rewrite, target);
+    if (!rc) rc = judge(&out, rewrite, a, target);
     return rc || a->json || !target->memory->place ? rc : print_precisions(pipeline, target, a, &out);
 }
 

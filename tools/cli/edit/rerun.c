@@ -30,6 +30,8 @@ static enum lk_code check(const struct lk_recipe *r, const struct cli_arguments 
         return lk_fail(LK_E_USAGE, "--mask: expected %s, got %s",
                        r->mask.file ? "the recipe's (see: show)" : "none, as in the recipe",
                        a->job.request.mask ? a->job.request.mask : "none");
+    if (a->replay_cache && !r->n_cached)
+        return lk_fail(LK_E_USAGE, "--replay-cache: the recipe has no step cache; leave it out");
     return LK_OK;
 }
 
@@ -97,6 +99,7 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
         char *loras[LK_MAX_LORAS] = {NULL};
         cli_rerun_job(&job.job, &r, &a->job);
         job.job.request.mask_sha256 = r.mask.sha256;
+        job.job.request.replay_cache = a->replay_cache ? &r.cache : NULL;
         job.rewrite.record = r.rewrite;
         rc = a->rewrite.prompts ? cli_rewrite_again(a, &r) : LK_OK;
         if (!rc) rc = match_loras(&r, &job.job, loras);

@@ -1,6 +1,7 @@
 #include <cjson/cJSON.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/cli/cli.h"
 #include "tools/cli/core/print.h"
@@ -77,11 +78,13 @@ static void print_recipe(const struct lk_recipe *r) {
         if (i == 4 && !shown) printf(" ...");
     }
     putchar('\n');
-    for (int i = 0; i < r->n_cached; i++)
-        printf("%-12s%d of %d steps%s\n", i ? "" : "computed", r->n_computed[i], r->n_sigmas - 1,
-               r->n_cached < 2 ? ""
-               : i             ? " without the prompt"
-                               : " with the prompt");
+    for (int i = 0; i < r->n_cached; i++) {
+        const bool gated = *r->cache_gates[i];
+        const int n_branches = gated ? r->n_cached / 2 : r->n_cached, branch = gated ? i / 2 : i;
+        printf("%-12s%d of %d steps", i ? "" : "computed", r->n_computed[i], r->n_sigmas - 1);
+        if (gated) printf(" in %s-stream blocks", r->cache_gates[i]);
+        puts(n_branches < 2 ? "" : branch ? " without the prompt" : " with the prompt");
+    }
     for (int i = 0; i < r->n_images; i++) {
         printf("%-12s", i ? "" : "images");
         cli_print_text(stdout, r->images[i].file);
@@ -95,7 +98,9 @@ static void print_recipe(const struct lk_recipe *r) {
     if (r->mask.file) {
         printf("%-12s", "mask");
         cli_print_text(stdout, r->mask.file);
-        printf(" lets %.4g of the first image change, the rest has its bytes, digest ", r->mask.edited);
+        const char *paste = r->job.request.mask_paste;
+        printf(" lets %.4g of the first image change, the rest %s, digest ", r->mask.edited,
+               paste && !strcmp(paste, "off") ? "has passed through its latents" : "has its bytes");
         cli_print_text(stdout, r->mask.sha256);
         putchar('\n');
     }

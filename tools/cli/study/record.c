@@ -79,7 +79,8 @@ static void add_time(struct lk_text *out, const char *key, int64_t ms) {
 }
 
 /* What it was made with beside settings: a mask, adapters; where there are none, nothing. */
-static void add_treatment(struct lk_text *out, const struct lk_study_job *job) {
+static void add_treatment(struct lk_text *out, const struct lk_study *study, const struct lk_study_job *job,
+                          const struct study_outcome *made) {
     if (job->rewrite) {
         add_text(out, "original_prompt", job->original_prompt);
         lk_text_add(out, ",\"rewrite\":%s", job->rewrite->record);
@@ -88,6 +89,19 @@ static void add_treatment(struct lk_text *out, const struct lk_study_job *job) {
         const char *slash = strrchr(job->mask->file, '/');
         add_text(out, "mask", slash ? slash + 1 : job->mask->file);
         add_text(out, "mask_sha256", job->mask->sha256);
+    }
+    if (job->drawn) {
+        char id[64];
+        study_source_name(study, job->sources[0], id);
+        lk_text_add(out, ",\"mask\":\"masks/%s/%s.png\",\"mask_drawn\":%s", job->model_key, id, job->drawn->text);
+        add_text(out, "mask_sha256", made->mask_sha256);
+    }
+    if (made->masked) { /* "masked": as in recipes, with what the border is like */
+        lk_text_add(out, ",\"masked\":{\"edited\":%.17g,\"kept_exact\":%s", made->mask_edited,
+                    made->kept_exact ? "true" : "false");
+        if (made->seam[0] > 0 || made->seam[1] > 0)
+            lk_text_add(out, ",\"seam\":%.17g,\"seam_of_source\":%.17g", made->seam[0], made->seam[1]);
+        lk_text_add(out, "}");
     }
     for (int i = 0; i < job->n_adapters; i++) {
         lk_text_add(out, i ? ",{" : ",\"adapters\":[{");
@@ -149,7 +163,7 @@ enum lk_code study_record(struct lk_text *out, const struct lk_study *study, con
     add_number(out, "guidance_scale", job->hosted ? 0 : r->guidance_scale);
     add_number(out, "true_cfg_scale", job->hosted ? 0 : r->true_cfg_scale);
     lk_text_add(out, ",\"seed\":%llu", (unsigned long long)r->seed);
-    add_treatment(out, job);
+    add_treatment(out, study, job, made);
     for (int b = 0; b < made->n_cached; b++)
         lk_text_add(out, "%s%d%s", b ? "," : ",\"computed_steps\":[", made->n_computed[b],
                     b + 1 == made->n_cached ? "]" : "");
@@ -206,6 +220,7 @@ static enum lk_code record_again(struct lk_text *out, const struct lk_study *stu
                                  .hosted = answers,
                                  .quantization = text_of(line, "quantization"),
                                  .offload = text_of(line, "offload"),
+                                 .mask_sha256 = text_of(line, "mask_sha256"),
                                  .weights_identity = text_of(line, "weights_identity"),
                                  .configs_sha256 = text_of(line, "configs_sha256"),
                                  .width = (int)number_of(line, "width"),
@@ -213,7 +228,13 @@ static enum lk_code record_again(struct lk_text *out, const struct lk_study *stu
                                  .seconds = number_of(line, "seconds"),
                                  .started_ms = end ? (int64_t)timegm(&tm) * 1000 : 0};
     if (!rc && hosted && !answers) rc = lk_fail(LK_E_NOMEM, "journal: out of memory");
-    for (; made.n_cached < 2 && made.n_cached < cJSON_GetArraySize(computed); made.n_cached++)
+    const cJSON *masked = cJSON_GetObjectItemCaseSensitive(line, "masked");
+    made.masked = masked != NULL;
+    made.kept_exact = cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(masked, "kept_exact"));
+    made.mask_edited = number_of(masked, "edited");
+    made.seam[0] = number_of(masked, "seam");
+    made.seam[1] = number_of(masked, "seam_of_source");
+    for (; made.n_cached < LK_MAX_CACHES && made.n_cached < cJSON_GetArraySize(computed); made.n_cached++)
         made.n_computed[made.n_cached] = cJSON_GetArrayItem(computed, made.n_cached)->valueint;
     if (!rc) rc = study_record(out, study, job, &made);
     cJSON_free(answers);

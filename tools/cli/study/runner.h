@@ -113,12 +113,24 @@ struct study_job {
     struct lk_text repeats;        /* further answers, as JSON with commas between */
     int n_asked, n_refused;        /* answers in all; refusals among them */
     bool asked;                    /* it has an answer, or a fault of its own */
-    int seed_honoured;             /* asked twice with one seed: 1 the same picture, -1 another, 0 not tried */
+    char *mask;                    /* the file of one that was drawn, with its digest */
+    char mask_sha256[65];
+    int seed_honoured; /* asked twice with one seed: 1 the same picture, -1 another, 0 not tried */
     double stage_s[STUDY_N_STAGES];
     int n_steps;
     int64_t started_ms;
     struct study_piece *piece;
 };
+
+/* masks.c: masks that are drawn for the sources of a model, each a file below the run's folder, MODEL/SOURCE.png in
+ * masks/. */
+struct lk_yunet;
+struct study_masks {
+    struct lk_yunet *net; /* NULL: not open */
+};
+void study_masks_free(struct study_masks *masks);
+/* Draws the job's mask for the source that it has read, and names it in its request. LK_E_INPUT: no face, several. */
+enum lk_code study_mask_draw(struct study_masks *masks, const struct study_run *run, struct study_job *job);
 
 /* What is computed together. */
 struct study_piece {
@@ -191,8 +203,11 @@ struct study_outcome {
     const char *sha256, *error, *quantization, *offload, *weights_identity;
     const char *status, *hosted; /* NULL: success or failed; JSON of the answers of a hosted model */
     const char *configs_sha256;  /* over lk_pipeline_configs; NULL as the above: no model was open */
-    int width, height;           /* 0: no picture */
-    int n_cached, n_computed[2]; /* branches of a step cache, and the steps of each that were computed */
+    const char *mask_sha256;     /* of the file of a mask that was drawn; NULL */
+    bool masked, kept_exact;     /* as models/pipeline.h has them, with what follows */
+    double mask_edited, seam[2];
+    int width, height;                       /* 0: no picture */
+    int n_cached, n_computed[LK_MAX_CACHES]; /* gates of a step cache, and the steps of each that were computed */
     double seconds;
     int64_t started_ms;
 };

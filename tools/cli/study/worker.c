@@ -42,8 +42,9 @@ struct worker {
     double charged_s;             /* up to when time has been charged */
     struct study_job *running;    /* whose stage has been running since; NULL: nobody's */
     int running_stage;
-    int most;     /* jobs of a piece */
-    char *embeds; /* of base prompts of the model that is open, normalised; NULL: not yet */
+    int most;                 /* jobs of a piece */
+    struct study_masks masks; /* that are drawn for the model that is open */
+    char *embeds;             /* of base prompts of the model that is open, normalised; NULL: not yet */
 };
 
 static int64_t now_ms(void) {
@@ -126,6 +127,7 @@ static void close_model(struct worker *w) {
     w->hosted = NULL;
     lk_free(w->embeds);
     w->embeds = NULL;
+    study_masks_free(&w->masks);
     w->pipeline = NULL;
     w->model = -1;
     w->weights_identity[0] = 0;
@@ -308,6 +310,7 @@ static enum lk_code prepare(struct worker *w, struct study_job *job) {
         if (strcmp(study->mask->sha256, sha256) != 0)
             return lk_fail(LK_E_INPUT, "%s: has changed since the run was begun", study->mask->file);
     }
+    if (study->drawn) LK_TRY(study_mask_draw(&w->masks, w->run, job));
     struct lk_request *r = &job->job.request;
     r->images = job->images;
     r->n_images = study->n_sources;
@@ -475,6 +478,7 @@ int study_work(const struct study_run *run, int slot) {
         free_sources(w, true);
         lk_kept_free(&w->cache);
         lk_free(w->embeds);
+        study_masks_free(&w->masks);
         lk_pipeline_close(w->pipeline);
         study_hosted_close(w->hosted);
         cli_devices_free(&w->devices);

@@ -146,10 +146,16 @@ static enum lk_code finish(struct study_writer *w, struct study_job *job) {
                                     .weights_identity = good ? job->run.weights_identity : NULL,
                                     .configs_sha256 = good && *configs ? configs : NULL,
                                     .offload = good ? w->offload : NULL,
+                                    .mask_sha256 = *job->mask_sha256 ? job->mask_sha256 : NULL,
                                     .width = image->width,
                                     .height = image->height,
                                     .seconds = made.seconds,
                                     .started_ms = made.started_ms};
+    const struct lk_result *r = &job->queued.result;
+    outcome.masked = good && *r->mask_sha256;
+    outcome.kept_exact = r->kept_exact;
+    outcome.mask_edited = r->mask_edited;
+    memcpy(outcome.seam, r->seam, sizeof outcome.seam);
     for (int b = 0; good && b < job->queued.result.n_cached; b++) {
         outcome.n_cached++;
         for (int i = 0; i < job->queued.result.n_steps; i++) outcome.n_computed[b] += job->queued.result.computed[b][i];
@@ -208,6 +214,8 @@ static void *write_all(void *context) {
             lk_result_free(&job->queued.result);
             lk_image_answer_free(&job->answer);
             lk_text_free(&job->repeats);
+            lk_free(job->mask);
+            job->mask = NULL;
         }
         pthread_mutex_lock(&w->lock);
         if (rc && !w->error.code) lk_error_get(&w->error, rc);

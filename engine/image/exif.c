@@ -7,6 +7,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/utf8.h"
 #include "engine/image/internal.h"
+#include "engine/image/tiff.h"
 
 #define TAG_ORIENTATION 0x0112
 
@@ -281,12 +282,22 @@ static enum lk_code find_in_webp(struct span file, struct found *f) {
     return LK_OK;
 }
 
+/* The file is the EXIF block; a tag of it may hold XMP. */
+static void find_in_tiff(struct span file, struct found *f) {
+    unsigned type;
+    f->exif = file;
+    f->xmp.bytes = lk_tiff_tag(file.bytes, file.n, 700, &type, &f->xmp.n);
+    if (!f->xmp.bytes || (type != BYTE && type != UNDEFINED)) f->xmp.n = 0;
+}
+
 enum lk_code lk_image_orientation(const unsigned char *bytes, size_t n_bytes, int *out) {
     const struct span file = {bytes, n_bytes};
     struct found f = {0};
     *out = 1;
+    if (lk_tiff_has_signature(bytes, n_bytes)) find_in_tiff(file, &f);
     enum lk_code rc = lk_png_has_signature(bytes, n_bytes)    ? find_in_png(file, &f)
                       : lk_webp_has_signature(bytes, n_bytes) ? find_in_webp(file, &f)
+                      : f.exif.n                              ? LK_OK
                                                               : find_in_jpeg(file, &f);
     if (!rc && !f.is_broken) {
         const struct span tiff = tiff_of(f.exif);

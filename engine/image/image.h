@@ -1,4 +1,4 @@
-/* Images in host memory: decode (JPEG, PNG, WebP), resize with the bytes of Pillow, write PNG and JPEG. */
+/* Images in host memory: decode (JPEG, PNG, WebP, TIFF, BMP), resize with the bytes of Pillow, write PNG and JPEG. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,14 +27,14 @@ void lk_image_free(struct lk_image *image);
 enum lk_code lk_image_new(struct lk_image *image, int width, int height, int channels);
 size_t lk_image_unconverted_bytes(const struct lk_image *image);
 
-/* Decodes JPEG, PNG or WebP by content, not by name, to what PIL.Image.open gives: palettes become RGB, or RGBA when an
- * entry is transparent; CMYK/YCCK becomes RGB as by convert("RGB"); 16-bit samples keep their high byte, but 16-bit
- * grey without alpha is cut off at 255 as by convert("L"); a transparent colour (tRNS) of a grey or RGB picture is
- * ignored; of an animation comes the first frame. apply_exif: rotate and flip by the orientation in EXIF or XMP (as
- * PIL's exif_transpose). LK_E_IMAGE, LK_E_IMAGE_SIZE (more than 65,535 a side or more pixels than max_pixels; 0 =
- * 178,956,970 as Pillow's bomb limit), LK_E_NOMEM, LK_E_IO. Truncated files, PNGs with a bad CRC and progressive JPEGs
- * with absurd scan counts are refused. Memory stays below 4 times the decoded pixels and a constant. `name` is for
- * messages. */
+/* Decodes JPEG, PNG, WebP, TIFF or BMP by content, not by name, to what PIL.Image.open gives: palettes become RGB, or
+ * RGBA when an entry is transparent; CMYK/YCCK becomes RGB as by convert("RGB"); 16-bit samples keep their high byte,
+ * but 16-bit grey without alpha is cut off at 255 as by convert("L"); a transparent colour (tRNS) of a grey or RGB
+ * picture is ignored; of an animation or a TIFF of several pages comes the first. apply_exif: rotate and flip by the
+ * orientation in EXIF or XMP (as PIL's exif_transpose); a TIFF always. LK_E_IMAGE, LK_E_IMAGE_SIZE (more than 65,535 a
+ * side or more pixels than max_pixels; 0 = 178,956,970 as Pillow's bomb limit), LK_E_NOMEM, LK_E_IO. Truncated files,
+ * PNGs with a bad CRC and progressive JPEGs with absurd scan counts are refused. Memory stays below 4 times the decoded
+ * pixels and a constant. `name` is for messages. */
 enum lk_code lk_image_decode(struct lk_image *out, const void *bytes, size_t n_bytes, const char *name, int apply_exif,
                              int64_t max_pixels);
 enum lk_code lk_image_read(struct lk_image *out, const char *path, int apply_exif, int64_t max_pixels);

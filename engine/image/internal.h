@@ -17,6 +17,10 @@ enum lk_code lk_image_png_decode(struct lk_image *out, const unsigned char *byte
 
 enum lk_code lk_image_webp_decode(struct lk_image *out, const unsigned char *bytes, size_t n_bytes, const char *name,
                                   int64_t max_pixels);
+enum lk_code lk_image_tiff_decode(struct lk_image *out, const unsigned char *bytes, size_t n_bytes, const char *name,
+                                  int64_t max_pixels);
+enum lk_code lk_image_bmp_decode(struct lk_image *out, const unsigned char *bytes, size_t n_bytes, const char *name,
+                                 int64_t max_pixels);
 
 /* n pixels of `unconverted` as `pixels` of so many channels. */
 void lk_image_convert(uint8_t *pixels, const uint8_t *unconverted, size_t n, int channels);
@@ -33,6 +37,8 @@ enum lk_code lk_image_read_bytes(const char *path, unsigned char **out, size_t *
 bool lk_png_has_signature(const unsigned char *bytes, size_t n_bytes);
 
 bool lk_webp_has_signature(const unsigned char *bytes, size_t n_bytes);
+bool lk_tiff_has_signature(const unsigned char *bytes, size_t n_bytes);
+bool lk_bmp_has_signature(const unsigned char *bytes, size_t n_bytes);
 /* "EXIF" or "XMP " of a WebP whose header says that it has one (lk_free); NULL: none. LK_E_NOMEM. */
 enum lk_code lk_webp_chunk(const unsigned char *bytes, size_t n_bytes, const char *type, unsigned char **out,
                            size_t *n_out);

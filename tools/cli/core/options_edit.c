@@ -48,9 +48,8 @@ static const struct cli_option options[] = {
      .kind = CLI_FILES,
      .group = "Input",
      .value = "FILE",
-     .help = "JPEG, PNG or WebP to edit or to ask about; give it again for more (at most 10); of an edit the first one "
-             "sets "
-             "the size; none: text to image",
+     .help = "JPEG, PNG, WebP, TIFF or BMP to edit or to ask about; give it again for more (at most 10); of an edit "
+             "the first one sets the size; none: text to image",
      .commands = RUNS | ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_JUDGE) | ON(CLI_EMBED),
      .offset = FIELD(images)},
     {.name = "rewrite-prompts",

@@ -12,6 +12,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "engine/base/digest.h"
+#include "engine/base/text.h"
 
 #define MAX_IMAGE_BYTES ((size_t)512 << 20)
 
@@ -270,6 +271,43 @@ void lk_recipe_model_name(const char *model, char out[256]) {
     free(real);
 }
 
+/* A format that loses bits: its recipe says so, with the digest of the pixels before. */
+static enum lk_code write_texts(const char *path, const struct lk_image *image, const char *json,
+                                const char *parameters, int quality) {
+    const enum lk_picture_format format = lk_picture_format(path);
+    const size_t n = strlen(json);
+    char sha256[65], *packed = NULL;
+    struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
+    if (!quality) quality = LK_RECIPE_QUALITY;
+    if (format != LK_PICTURE_PNG && n) {
+        lk_sha256(image->pixels, (size_t)image->width * (size_t)image->height * (size_t)image->channels, sha256);
+        packed = lk_format("%.*s,\"packed\":{\"as\":\"%s\",\"quality\":%d,\"pixels_sha256\":\"%s\"}}", (int)(n - 1),
+                           json, format == LK_PICTURE_JPEG ? "jpeg" : "webp", quality, sha256);
+        if (!packed) return lk_fail(LK_E_NOMEM, "%s: out of memory for the picture's recipe", path);
+        texts[1].text = packed;
+    }
+    enum lk_code rc = lk_picture_write(path, image, quality, texts, 2);
+    lk_free(packed);
+    return rc;
+}
+
+enum lk_code lk_recipe_write_as(const char *path, const void *png, size_t n_bytes, int quality) {
+    struct lk_png_text *texts;
+    struct lk_image image = {0};
+    const char *json = NULL, *parameters = NULL;
+    LK_TRY(lk_png_text_parse(png, n_bytes, "picture", &texts));
+    for (const struct lk_png_text *t = texts; t->key; t++) {
+        if (!strcmp(t->key, "likeness")) json = t->text;
+        if (!strcmp(t->key, "parameters")) parameters = t->text;
+    }
+    enum lk_code rc = json && parameters && *json ? LK_OK : lk_fail(LK_E_METADATA, "picture: no recipe inside");
+    if (!rc) rc = lk_image_decode(&image, png, n_bytes, "picture", 0, 0);
+    if (!rc) rc = write_texts(path, &image, json, parameters, quality);
+    lk_image_free(&image);
+    lk_png_text_free(texts);
+    return rc;
+}
+
 /* Into the file, or where out is not NULL into memory. */
 static enum lk_code write_picture(const char *path, const struct lk_recipe_run *run, void **out, size_t *n_bytes) {
     struct lk_job job = *run->job;
@@ -281,7 +319,7 @@ static enum lk_code write_picture(const char *path, const struct lk_recipe_run *
     LK_TRY(lk_recipe_make(&made, &json, &parameters));
     const struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
     enum lk_code rc = out ? lk_png_encode_with(path, &run->result->image, texts, 2, out, n_bytes)
-                          : lk_png_write(path, &run->result->image, texts, 2);
+                          : write_texts(path, &run->result->image, json, parameters, run->quality);
     lk_free(json);
     lk_free(parameters);
     return rc;

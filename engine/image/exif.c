@@ -310,6 +310,20 @@ enum lk_code lk_image_orientation(const unsigned char *bytes, size_t n_bytes, in
     return rc;
 }
 
+enum lk_code lk_image_exif(const unsigned char *bytes, size_t n_bytes, unsigned char **out, size_t *n) {
+    const struct span file = {bytes, n_bytes};
+    struct found f = {0};
+    enum lk_code rc = (lk_webp_has_signature(bytes, n_bytes) ? find_in_webp : find_in_jpeg)(file, &f);
+    const struct span tiff = rc ? (struct span){0} : tiff_of(f.exif);
+    *out = rc ? NULL : lk_malloc(tiff.n + 1);
+    *n = *out ? tiff.n : 0;
+    if (*n) memcpy(*out, tiff.bytes, tiff.n);
+    if (!rc && !*out) rc = no_memory();
+    lk_free(f.owned_exif);
+    lk_free(f.owned_xmp);
+    return rc;
+}
+
 /* Output (x, y) of an image of w x h reads input (u, v); 5..8 have swapped sides. */
 static void source_of(int orientation, int w, int h, int x, int y, int *u, int *v) {
     bool swap = orientation >= 5;

@@ -74,6 +74,19 @@ enum lk_code lk_jpeg_write(const char *path, const struct lk_image *image, int q
 /* The same bytes into memory (lk_free); `name` is for messages. */
 enum lk_code lk_jpeg_encode(const char *name, const struct lk_image *image, int quality, void **out, size_t *n_bytes);
 
+/* A picture with texts in the format of its name's ending: .jpg, .jpeg, .webp, else PNG. JPEG and WebP keep the text
+ * "parameters" and one more, in an EXIF block; their quality is 1 to 100, and 100 in WebP loses nothing (LK_E_USAGE,
+ * LK_E_IMAGE with alpha, else as lk_png_write). */
+enum lk_picture_format { LK_PICTURE_PNG, LK_PICTURE_JPEG, LK_PICTURE_WEBP };
+enum lk_picture_format lk_picture_format(const char *path);
+enum lk_code lk_picture_write(const char *path, const struct lk_image *image, int quality,
+                              const struct lk_png_text *texts, int n_texts);
+enum lk_code lk_picture_encode(const char *name, const struct lk_image *image, enum lk_picture_format format,
+                               int quality, const struct lk_png_text *texts, int n_texts, void **out, size_t *n_bytes);
+/* Their texts, as of lk_png_text_parse; none of a JPEG or WebP that another program wrote. */
+enum lk_code lk_picture_text_parse(const void *bytes, size_t n_bytes, const char *name, struct lk_png_text **out);
+enum lk_code lk_picture_text_read(const char *path, struct lk_png_text **out);
+
 /* The text chunks (tEXt, zTXt, iTXt) of a PNG file in their order, as UTF-8, in a list ending in key NULL; free with
  * lk_png_text_free. LK_E_METADATA when damaged anywhere: a bad CRC, a text that is not text, a missing end. */
 enum lk_code lk_png_text_parse(const void *bytes, size_t n_bytes, const char *name, struct lk_png_text **out);

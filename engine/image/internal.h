@@ -22,6 +22,17 @@ enum lk_code lk_image_tiff_decode(struct lk_image *out, const unsigned char *byt
 enum lk_code lk_image_bmp_decode(struct lk_image *out, const unsigned char *bytes, size_t n_bytes, const char *name,
                                  int64_t max_pixels);
 
+/* With an EXIF block, a TIFF's structure without a head, where n_exif is not 0. */
+enum lk_code lk_image_jpeg_encode(const char *name, const struct lk_image *image, int quality, const void *exif,
+                                  size_t n_exif, void **out, size_t *n_bytes);
+enum lk_code lk_image_webp_encode(const char *name, const struct lk_image *image, int quality, const void *exif,
+                                  size_t n_exif, void **out, size_t *n_bytes);
+/* Such a block of texts, and the texts of one; the block of a JPEG or WebP (n 0: none). lk_free, lk_png_text_free. */
+enum lk_code lk_exif_of_texts(const char *name, const struct lk_png_text *texts, int n_texts, void **out,
+                              size_t *n_bytes);
+enum lk_code lk_exif_texts(const unsigned char *tiff, size_t n_bytes, const char *name, struct lk_png_text **out);
+enum lk_code lk_image_exif(const unsigned char *bytes, size_t n_bytes, unsigned char **out, size_t *n);
+
 /* n pixels of `unconverted` as `pixels` of so many channels. */
 void lk_image_convert(uint8_t *pixels, const uint8_t *unconverted, size_t n, int channels);
 

@@ -182,6 +182,7 @@ static enum lk_code write_picture(struct state *s, struct item *it) {
     run->pipeline = s->pipeline;
     run->job = &it->job->job;
     run->rewrite = it->job->rewrite.record;
+    run->quality = it->job->quality;
     run->result = &it->queued.result;
     if (!s->weights_identity[0]) LK_TRY(lk_pipeline_weights_identity(s->pipeline, s->weights_identity));
     return lk_recipe_write(it->job->output, run);

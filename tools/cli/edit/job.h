@@ -8,6 +8,7 @@ struct cli_job {
     const char *images[LK_MAX_REFERENCES];
     int n_images;
     const char *output;
+    int quality; /* of a JPEG or WebP; 0: the default */
     const char *image_sha256[LK_MAX_REFERENCES]; /* that the images must have; NULL: any */
     char where[64];                              /* of a list: "line 3"; else "" */
     struct {

@@ -84,7 +84,7 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
     if (rc) return rc;
     rc = check(&r, a);
     if (!rc) {
-        struct cli_job job = {.n_images = a->n_images, .output = a->output};
+        struct cli_job job = {.n_images = a->n_images, .output = a->output, .quality = (int)a->quality};
         struct cli_jobs jobs = {.list = &job,
                                 .n = 1,
                                 .model = a->model,

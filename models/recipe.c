@@ -49,6 +49,8 @@ static bool add_images(cJSON *root, const struct lk_recipe_run *run) {
         ok = ok && add_int(image, "height", run->result->references[i].height);
         ok = ok && add_int(image, "crop_left", run->result->references[i].crop_left);
         ok = ok && add_int(image, "crop_top", run->result->references[i].crop_top);
+        const char *profile = run->result->references[i].converted_from;
+        if (*profile) ok = ok && add_string(image, "converted_from", profile);
     }
     return ok;
 }
@@ -239,7 +241,7 @@ static void base_name(const char *path, char *out, size_t size) {
 
 /* Digest and pixels from the same bytes. */
 static enum lk_code take_image(const char *path, const char *expected, const void *bytes, size_t n_bytes,
-                               bool exif_transpose, int64_t max_pixels, struct lk_image *out, char name[256],
+                               int exif_transpose, int64_t max_pixels, struct lk_image *out, char name[256],
                                char sha256[65]) {
     lk_sha256(bytes, n_bytes, sha256);
     base_name(path, name, 256);
@@ -248,7 +250,7 @@ static enum lk_code take_image(const char *path, const char *expected, const voi
     return lk_image_decode(out, bytes, n_bytes, path, exif_transpose, max_pixels);
 }
 
-enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
+enum lk_code lk_recipe_image_read(const char *path, const char *expected, int exif_transpose, struct lk_image *out,
                                   char name[256], char sha256[65]) {
     char *bytes;
     size_t n_bytes;
@@ -258,7 +260,7 @@ enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool e
     return rc;
 }
 
-enum lk_code lk_recipe_image_take(const char *path, const void *bytes, size_t n_bytes, bool exif_transpose,
+enum lk_code lk_recipe_image_take(const char *path, const void *bytes, size_t n_bytes, int exif_transpose,
                                   int64_t max_pixels, struct lk_image *out, char name[256], char sha256[65]) {
     return take_image(path, NULL, bytes, n_bytes, exif_transpose, max_pixels, out, name, sha256);
 }

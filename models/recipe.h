@@ -25,13 +25,13 @@ struct lk_recipe_run {
 enum lk_code lk_recipe_make(const struct lk_recipe_run *run, char **json, char **parameters);
 
 /* What a recipe has of a source beside its pixels: the file's name and digest. expected: the digest that it must have,
- * or NULL. */
-enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
+ * or NULL. exif_transpose: as lk_image_decode. */
+enum lk_code lk_recipe_image_read(const char *path, const char *expected, int exif_transpose, struct lk_image *out,
                                   char name[256], char sha256[65]);
 /* A model as recipes have it: a folder by its own name, a repository as it was written. */
 void lk_recipe_model_name(const char *model, char out[256]);
 /* The same of a file's bytes; `path` names it. max_pixels 0: as lk_image_decode has it. */
-enum lk_code lk_recipe_image_take(const char *path, const void *bytes, size_t n_bytes, bool exif_transpose,
+enum lk_code lk_recipe_image_take(const char *path, const void *bytes, size_t n_bytes, int exif_transpose,
                                   int64_t max_pixels, struct lk_image *out, char name[256], char sha256[65]);
 /* run->job is complete. JPEG and WebP by the name's ending: their recipe also has the digest of the pixels that were
  * packed, so that a rerun can be compared with them. */
@@ -53,6 +53,7 @@ struct lk_recipe {
     struct {
         char *file, *sha256;
         int source_width, source_height, width, height, crop_left, crop_top;
+        char *converted_from; /* the profile that its colours were converted from; NULL: none */
     } images[LK_MAX_REFERENCES];
     int n_images;
     struct {

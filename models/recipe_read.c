@@ -56,7 +56,9 @@ static bool read_image(struct lk_recipe *r, const cJSON *image) {
     const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(image, "file"));
     const char *sha256 = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(image, "sha256"));
     if (!file || !sha256 || r->n_images == LK_MAX_REFERENCES) return false;
+    const char *profile = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(image, "converted_from"));
     int i = r->n_images++;
+    if (profile && !(r->images[i].converted_from = lk_strdup(profile))) return false;
     r->images[i].file = lk_strdup(file);
     r->images[i].sha256 = lk_strdup(sha256);
     return r->images[i].file && r->images[i].sha256 &&
@@ -278,6 +280,7 @@ void lk_recipe_free(struct lk_recipe *r) {
     for (int i = 0; i < r->n_images; i++) {
         lk_free(r->images[i].file);
         lk_free(r->images[i].sha256);
+        lk_free(r->images[i].converted_from);
     }
     lk_job_free(&r->job);
     *r = (struct lk_recipe){0};

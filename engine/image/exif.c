@@ -356,6 +356,7 @@ enum lk_code lk_image_orient(struct lk_image *image, int orientation) {
     enum lk_code rc = lk_image_new(&turned, width, height, image->channels);
     if (rc) return rc;
     turned.nearest_only = image->nearest_only;
+    memcpy(turned.converted_from, image->converted_from, sizeof turned.converted_from);
     turn(turned.pixels, image->pixels, width, height, orientation, (size_t)image->channels);
     size_t n = lk_image_unconverted_bytes(image);
     if (n && !(turned.unconverted = lk_malloc(n))) {

@@ -141,7 +141,9 @@ enum lk_code lk_image_decode(struct lk_image *out, const void *bytes, size_t n_b
             "magick for example",
             name, lk_content_name(b, n_bytes));
     int orientation = 1;
-    if (!rc && (apply_exif || lk_tiff_has_signature(b, n_bytes))) rc = lk_image_orientation(b, n_bytes, &orientation);
+    if (!rc && !(apply_exif & LK_IMAGE_AS_STORED)) rc = lk_image_to_srgb(out, b, n_bytes, name);
+    if (!rc && ((apply_exif & 1) || lk_tiff_has_signature(b, n_bytes)))
+        rc = lk_image_orientation(b, n_bytes, &orientation);
     if (!rc) rc = lk_image_orient(out, orientation);
     if (rc) lk_image_free(out);
     return rc;

@@ -7,6 +7,8 @@
 
 #include "engine/base/status.h"
 
+#define LK_IMAGE_PROFILE_NAME 64
+
 /* 8-bit channels interleaved, rows top to bottom, no row padding. `pixels` belongs to the image (lk_image_free). */
 struct lk_image {
     int width, height;
@@ -19,6 +21,7 @@ struct lk_image {
     /* Of a decoded CMYK JPEG (4 inks) and 16-bit grey (2 bytes, high first) what the file holds, NULL otherwise: Pillow
      * resizes that and converts afterwards, and so does lk_image_resize. Nothing else keeps it. */
     uint8_t *unconverted;
+    char converted_from[LK_IMAGE_PROFILE_NAME]; /* the profile that its colours had in its file; "": sRGB's, or none */
 };
 
 enum lk_resample { LK_RESAMPLE_NEAREST, LK_RESAMPLE_BICUBIC, LK_RESAMPLE_LANCZOS, LK_RESAMPLE_BILINEAR };
@@ -31,17 +34,17 @@ size_t lk_image_unconverted_bytes(const struct lk_image *image);
  * RGBA when an entry is transparent; CMYK/YCCK becomes RGB as by convert("RGB"); 16-bit samples keep their high byte,
  * but 16-bit grey without alpha is cut off at 255 as by convert("L"); a transparent colour (tRNS) of a grey or RGB
  * picture is ignored; of an animation or a TIFF of several pages comes the first. apply_exif: rotate and flip by the
- * orientation in EXIF or XMP (as PIL's exif_transpose); a TIFF always. LK_E_IMAGE, LK_E_IMAGE_SIZE (more than 65,535 a
- * side or more pixels than max_pixels; 0 = 178,956,970 as Pillow's bomb limit), LK_E_NOMEM, LK_E_IO. Truncated files,
- * PNGs with a bad CRC and progressive JPEGs with absurd scan counts are refused. Memory stays below 4 times the decoded
- * pixels and a constant. `name` is for messages. */
+ * orientation in EXIF or XMP (as PIL's exif_transpose); a TIFF always. Colours of a profile with other primaries than
+ * sRGB's are converted to sRGB (ImageCms), unless apply_exif has LK_IMAGE_AS_STORED too; LK_E_IMAGE where they cannot
+ * be. LK_E_IMAGE, LK_E_IMAGE_SIZE (more than 65,535 a side or more pixels than max_pixels; 0 = 178,956,970 as Pillow's
+ * bomb limit), LK_E_NOMEM, LK_E_IO. Truncated files, PNGs with a bad CRC and progressive JPEGs with absurd scan counts
+ * are refused. Memory stays below 4 times the decoded pixels and a constant. `name` is for messages. */
+#define LK_IMAGE_AS_STORED 2
 enum lk_code lk_image_decode(struct lk_image *out, const void *bytes, size_t n_bytes, const char *name, int apply_exif,
                              int64_t max_pixels);
 enum lk_code lk_image_read(struct lk_image *out, const char *path, int apply_exif, int64_t max_pixels);
 
-/* Whether the file has an ICC profile with other primaries than sRGB's; name: the profile's own. Decoding takes the
- * numbers as they are, as Pillow does, so that a model or a judge sees other colours than were meant. */
-#define LK_IMAGE_PROFILE_NAME 64
+/* Whether the file has an ICC profile with other primaries than sRGB's; name: the profile's own. */
 bool lk_image_other_colours(const void *bytes, size_t n_bytes, char name[LK_IMAGE_PROFILE_NAME]);
 bool lk_image_file_other_colours(const char *path, char name[LK_IMAGE_PROFILE_NAME]); /* false if it cannot be read */
 

@@ -36,6 +36,12 @@ enum lk_code lk_image_exif(const unsigned char *bytes, size_t n_bytes, unsigned 
 /* n pixels of `unconverted` as `pixels` of so many channels. */
 void lk_image_convert(uint8_t *pixels, const uint8_t *unconverted, size_t n, int channels);
 
+/* Colours as sRGB has them, where the file's profile says otherwise; image->converted_from then names it. */
+enum lk_code lk_image_to_srgb(struct lk_image *image, const unsigned char *bytes, size_t n_bytes, const char *name);
+/* As lk_image_other_colours, with the profile (lk_free; NULL when it is sRGB's or none). */
+bool lk_icc_other_colours(const unsigned char *bytes, size_t n_bytes, char name[LK_IMAGE_PROFILE_NAME],
+                          unsigned char **profile, size_t *n);
+
 /* 1..8; 1 when the file says nothing usable. LK_E_NOMEM. */
 enum lk_code lk_image_orientation(const unsigned char *bytes, size_t n_bytes, int *out);
 /* In place (the pixels are replaced when sides swap). */

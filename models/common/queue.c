@@ -247,6 +247,7 @@ static enum lk_code begin(struct queue *q, int i, struct lk_pipeline *pipeline, 
     w->peak_bytes = &q->peak_bytes;
     for (int k = 0; k < request->n_images && k < LK_MAX_REFERENCES; k++) {
         w->sizes[k].source_width = request->images[k].width;
+        memcpy(w->sizes[k].converted_from, request->images[k].converted_from, sizeof w->sizes[k].converted_from);
         w->sizes[k].source_height = request->images[k].height;
     }
     LK_TRY(lk_mask_begin(w));

@@ -63,7 +63,7 @@ static void reference_key(const struct lk_walk *w, int i, char key[65]) {
     if (!w->request->images[i].pixels) return;
     lk_key_begin(key, "reference");
     lk_key_add_image(key, &w->request->images[i]);
-    lk_key_add(key, s, sizeof *s);
+    lk_key_add(key, s, offsetof(struct lk_reference_size, converted_from)); /* the pixels have the colours */
 }
 
 /* In the request's file of embeddings, or among what was made before. */

@@ -133,6 +133,7 @@ struct lk_round {
 /* Pixels of a reference image as given, and as the VAE sees it: resized, then cropped. */
 struct lk_reference_size {
     int source_width, source_height, width, height, crop_left, crop_top;
+    char converted_from[LK_IMAGE_PROFILE_NAME]; /* the profile of its file's colours; "": sRGB's, or none */
 };
 
 struct lk_result {

@@ -12,6 +12,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "engine/base/digest.h"
+#include "engine/base/text.h"
 
 #define MAX_IMAGE_BYTES ((size_t)512 << 20)
 
@@ -48,6 +49,8 @@ static bool add_images(cJSON *root, const struct lk_recipe_run *run) {
         ok = ok && add_int(image, "height", run->result->references[i].height);
         ok = ok && add_int(image, "crop_left", run->result->references[i].crop_left);
         ok = ok && add_int(image, "crop_top", run->result->references[i].crop_top);
+        const char *profile = run->result->references[i].converted_from;
+        if (*profile) ok = ok && add_string(image, "converted_from", profile);
     }
     return ok;
 }
@@ -242,7 +245,7 @@ static void base_name(const char *path, char *out, size_t size) {
 
 /* Digest and pixels from the same bytes. */
 static enum lk_code take_image(const char *path, const char *expected, const void *bytes, size_t n_bytes,
-                               bool exif_transpose, int64_t max_pixels, struct lk_image *out, char name[256],
+                               int exif_transpose, int64_t max_pixels, struct lk_image *out, char name[256],
                                char sha256[65]) {
     lk_sha256(bytes, n_bytes, sha256);
     base_name(path, name, 256);
@@ -251,7 +254,7 @@ static enum lk_code take_image(const char *path, const char *expected, const voi
     return lk_image_decode(out, bytes, n_bytes, path, exif_transpose, max_pixels);
 }
 
-enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
+enum lk_code lk_recipe_image_read(const char *path, const char *expected, int exif_transpose, struct lk_image *out,
                                   char name[256], char sha256[65]) {
     char *bytes;
     size_t n_bytes;
@@ -261,7 +264,7 @@ enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool e
     return rc;
 }
 
-enum lk_code lk_recipe_image_take(const char *path, const void *bytes, size_t n_bytes, bool exif_transpose,
+enum lk_code lk_recipe_image_take(const char *path, const void *bytes, size_t n_bytes, int exif_transpose,
                                   int64_t max_pixels, struct lk_image *out, char name[256], char sha256[65]) {
     return take_image(path, NULL, bytes, n_bytes, exif_transpose, max_pixels, out, name, sha256);
 }
@@ -272,6 +275,43 @@ void lk_recipe_model_name(const char *model, char out[256]) {
     if (real) base_name(real, out, 256);
     if (!real) snprintf(out, 256, "%s", model);
     free(real);
+}
+
+/* A format that loses bits: its recipe says so, with the digest of the pixels before. */
+static enum lk_code write_texts(const char *path, const struct lk_image *image, const char *json,
+                                const char *parameters, int quality) {
+    const enum lk_picture_format format = lk_picture_format(path);
+    const size_t n = strlen(json);
+    char sha256[65], *packed = NULL;
+    struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
+    if (!quality) quality = LK_RECIPE_QUALITY;
+    if (format != LK_PICTURE_PNG && n) {
+        lk_sha256(image->pixels, (size_t)image->width * (size_t)image->height * (size_t)image->channels, sha256);
+        packed = lk_format("%.*s,\"packed\":{\"as\":\"%s\",\"quality\":%d,\"pixels_sha256\":\"%s\"}}", (int)(n - 1),
+                           json, format == LK_PICTURE_JPEG ? "jpeg" : "webp", quality, sha256);
+        if (!packed) return lk_fail(LK_E_NOMEM, "%s: out of memory for the picture's recipe", path);
+        texts[1].text = packed;
+    }
+    enum lk_code rc = lk_picture_write(path, image, quality, texts, 2);
+    lk_free(packed);
+    return rc;
+}
+
+enum lk_code lk_recipe_write_as(const char *path, const void *png, size_t n_bytes, int quality) {
+    struct lk_png_text *texts;
+    struct lk_image image = {0};
+    const char *json = NULL, *parameters = NULL;
+    LK_TRY(lk_png_text_parse(png, n_bytes, "picture", &texts));
+    for (const struct lk_png_text *t = texts; t->key; t++) {
+        if (!strcmp(t->key, "likeness")) json = t->text;
+        if (!strcmp(t->key, "parameters")) parameters = t->text;
+    }
+    enum lk_code rc = json && parameters && *json ? LK_OK : lk_fail(LK_E_METADATA, "picture: no recipe inside");
+    if (!rc) rc = lk_image_decode(&image, png, n_bytes, "picture", 0, 0);
+    if (!rc) rc = write_texts(path, &image, json, parameters, quality);
+    lk_image_free(&image);
+    lk_png_text_free(texts);
+    return rc;
 }
 
 /* Into the file, or where out is not NULL into memory. */
@@ -285,7 +325,7 @@ static enum lk_code write_picture(const char *path, const struct lk_recipe_run *
     LK_TRY(lk_recipe_make(&made, &json, &parameters));
     const struct lk_png_text texts[] = {{"parameters", parameters}, {"likeness", json}};
     enum lk_code rc = out ? lk_png_encode_with(path, &run->result->image, texts, 2, out, n_bytes)
-                          : lk_png_write(path, &run->result->image, texts, 2);
+                          : write_texts(path, &run->result->image, json, parameters, run->quality);
     lk_free(json);
     lk_free(parameters);
     return rc;

@@ -6,6 +6,8 @@
 
 #define LK_NUMERICS_VERSION 3 /* raised when equal jobs stop giving equal bits */
 
+#define LK_RECIPE_QUALITY   95
+
 /* What was run. */
 struct lk_recipe_run {
     const char *model; /* as recorded: ORG/NAME[@REV], or the folder's own name */
@@ -14,6 +16,7 @@ struct lk_recipe_run {
     const struct lk_job *job; /* complete */
     const struct lk_result *result;
     const char *rewrite; /* how the prompt was made of another one (models/rewrite/rewrite.h); NULL: it was given */
+    int quality;         /* of JPEG and WebP; 0: LK_RECIPE_QUALITY */
     char image_names[LK_MAX_REFERENCES][256];
     char image_sha256[LK_MAX_REFERENCES][65];
 };
@@ -22,17 +25,20 @@ struct lk_recipe_run {
 enum lk_code lk_recipe_make(const struct lk_recipe_run *run, char **json, char **parameters);
 
 /* What a recipe has of a source beside its pixels: the file's name and digest. expected: the digest that it must have,
- * or NULL. */
-enum lk_code lk_recipe_image_read(const char *path, const char *expected, bool exif_transpose, struct lk_image *out,
+ * or NULL. exif_transpose: as lk_image_decode. */
+enum lk_code lk_recipe_image_read(const char *path, const char *expected, int exif_transpose, struct lk_image *out,
                                   char name[256], char sha256[65]);
 /* A model as recipes have it: a folder by its own name, a repository as it was written. */
 void lk_recipe_model_name(const char *model, char out[256]);
 /* The same of a file's bytes; `path` names it. max_pixels 0: as lk_image_decode has it. */
-enum lk_code lk_recipe_image_take(const char *path, const void *bytes, size_t n_bytes, bool exif_transpose,
+enum lk_code lk_recipe_image_take(const char *path, const void *bytes, size_t n_bytes, int exif_transpose,
                                   int64_t max_pixels, struct lk_image *out, char name[256], char sha256[65]);
-/* run->job is complete. */
+/* run->job is complete. JPEG and WebP by the name's ending: their recipe also has the digest of the pixels that were
+ * packed, so that a rerun can be compared with them. */
 enum lk_code lk_recipe_write(const char *path, const struct lk_recipe_run *run);
-/* The file's bytes instead of the file (lk_free); `name` is for messages. */
+/* A PNG of lk_recipe_encode, into a file of the name's format. quality 0: LK_RECIPE_QUALITY. */
+enum lk_code lk_recipe_write_as(const char *path, const void *png, size_t n_bytes, int quality);
+/* A PNG's bytes instead of the file (lk_free); `name` is for messages. */
 enum lk_code lk_recipe_encode(const char *name, const struct lk_recipe_run *run, void **out, size_t *n_bytes);
 
 /* A recipe read back. Strings are held by the recipe. */
@@ -47,6 +53,7 @@ struct lk_recipe {
     struct {
         char *file, *sha256;
         int source_width, source_height, width, height, crop_left, crop_top;
+        char *converted_from; /* the profile that its colours were converted from; NULL: none */
     } images[LK_MAX_REFERENCES];
     int n_images;
     struct {
@@ -62,12 +69,16 @@ struct lk_recipe {
         double edited;
     } mask;
     char *rewrite; /* JSON; NULL: the prompt was given */
+    struct {
+        char *as, *pixels_sha256; /* "jpeg", "webp"; NULL: nothing was lost */
+        int quality;
+    } packed;
     double sigmas[LK_MAX_STEPS + 1];
     int n_sigmas;
 };
 
 /* LK_E_METADATA when the file has no recipe of ours, or a damaged one. */
-enum lk_code lk_recipe_read(struct lk_recipe *out, const char *png_path);
+enum lk_code lk_recipe_read(struct lk_recipe *out, const char *path);
 /* From the JSON; `name` is for messages. LK_E_JSON..., LK_E_CONFIG_... or LK_E_METADATA for anything else than a
  * recipe. */
 enum lk_code lk_recipe_parse(struct lk_recipe *out, const char *text, const char *name);

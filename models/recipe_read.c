@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "engine/base/log.h"
 #include "models/recipe.h"
 #include "weights/config.h"
@@ -36,6 +37,7 @@ static enum lk_code read_fields(struct lk_recipe *r, const char *name) {
     lk_config_ignore(c, "loras");
     lk_config_ignore(c, "rewrite");
     lk_config_ignore(c, "masked");
+    lk_config_ignore(c, "packed");
     lk_config_ignore(c, "cache");
     lk_config_ignore(c, "merged"); /* as the weights' identity has it */
     lk_config_int_or(c, "n_cut_ids", &r->n_cut_ids, 0, 0, INT32_MAX);
@@ -54,7 +56,9 @@ static bool read_image(struct lk_recipe *r, const cJSON *image) {
     const char *file = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(image, "file"));
     const char *sha256 = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(image, "sha256"));
     if (!file || !sha256 || r->n_images == LK_MAX_REFERENCES) return false;
+    const char *profile = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(image, "converted_from"));
     int i = r->n_images++;
+    if (profile && !(r->images[i].converted_from = lk_strdup(profile))) return false;
     r->images[i].file = lk_strdup(file);
     r->images[i].sha256 = lk_strdup(sha256);
     return r->images[i].file && r->images[i].sha256 &&
@@ -103,15 +107,26 @@ static bool read_computed(struct lk_recipe *r, const cJSON *list) {
     return true;
 }
 
+static bool read_packed(struct lk_recipe *r, const cJSON *packed) {
+    const char *as = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(packed, "as"));
+    const char *sha256 = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(packed, "pixels_sha256"));
+    if (!as || !sha256 || !read_image_int(packed, "quality", &r->packed.quality)) return false;
+    r->packed.as = lk_strdup(as);
+    r->packed.pixels_sha256 = lk_strdup(sha256);
+    return r->packed.as && r->packed.pixels_sha256;
+}
+
 static enum lk_code read_arrays(struct lk_recipe *r, const char *name) {
     cJSON *root = cJSON_Parse(r->text);
     const cJSON *images = cJSON_GetObjectItemCaseSensitive(root, "images"), *item;
     const cJSON *sigmas = cJSON_GetObjectItemCaseSensitive(root, "sigmas");
     const cJSON *mask = cJSON_GetObjectItemCaseSensitive(root, "masked");
     const cJSON *cache = cJSON_GetObjectItemCaseSensitive(root, "cache"),
-                *computed = cJSON_GetObjectItemCaseSensitive(cache, "computed");
+                *computed = cJSON_GetObjectItemCaseSensitive(cache, "computed"),
+                *packed = cJSON_GetObjectItemCaseSensitive(root, "packed");
     int n_gates = 0;
-    bool ok = cJSON_IsArray(images) && cJSON_IsArray(sigmas) && (!mask || read_mask(r, mask));
+    bool ok = cJSON_IsArray(images) && cJSON_IsArray(sigmas) && (!mask || read_mask(r, mask)) &&
+              (!packed || read_packed(r, packed));
     const cJSON *configs = cJSON_GetObjectItemCaseSensitive(root, "configs");
     if (configs) ok = ok && (r->configs = cJSON_PrintUnformatted(configs));
     const cJSON *rewrite = cJSON_GetObjectItemCaseSensitive(root, "rewrite");
@@ -144,10 +159,10 @@ enum lk_code lk_recipe_parse(struct lk_recipe *out, const char *text, const char
     return rc;
 }
 
-enum lk_code lk_recipe_read(struct lk_recipe *out, const char *png_path) {
+enum lk_code lk_recipe_read(struct lk_recipe *out, const char *path) {
     *out = (struct lk_recipe){0};
     struct lk_png_text *texts;
-    enum lk_code rc = lk_png_text_read(png_path, &texts);
+    enum lk_code rc = lk_picture_text_read(path, &texts);
     if (rc) return rc;
     const char *found = NULL;
     int n = 0;
@@ -157,23 +172,23 @@ enum lk_code lk_recipe_read(struct lk_recipe *out, const char *png_path) {
         n++;
     }
     if (n == 1)
-        rc = lk_recipe_parse(out, found, png_path);
+        rc = lk_recipe_parse(out, found, path);
     else if (n)
         rc = lk_fail(LK_E_METADATA,
                      "%s: expected one recipe (text chunk \"likeness\"), got %d: nothing says which made the picture",
-                     png_path, n);
+                     path, n);
     else
         rc = lk_fail(LK_E_METADATA,
                      "%s: no recipe inside (no text chunk \"likeness\"): not made by this program, or "
                      "saved again by another",
-                     png_path);
+                     path);
     lk_png_text_free(texts);
     return rc;
 }
 
 /* Where things lay, and what is compared with the model before the edit. */
 static bool may_differ(const char *key) {
-    static const char *const free_keys[] = {"model", "weights_identity", "configs", "file"};
+    static const char *const free_keys[] = {"model", "weights_identity", "configs", "file", "packed"};
     const struct lk_parameter *p = lk_parameter_named(key);
     for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
         if (!strcmp(key, free_keys[i])) return true;
@@ -213,14 +228,42 @@ static int compare(const char *file, const char *above, const cJSON *before, con
     return n + 1;
 }
 
-static enum lk_code compare_pixels(const char *path, const char *other, int *n) {
+static bool loses_bits(const struct lk_recipe *r) {
+    return r->packed.as && !(!strcmp(r->packed.as, "webp") && r->packed.quality == 100);
+}
+
+/* The digest of the pixels that a picture was made with: of the file's own where nothing was lost. */
+static void pixels_digest(const struct lk_recipe *r, const struct lk_image *image, char sha256[65]) {
+    if (loses_bits(r))
+        snprintf(sha256, 65, "%s", r->packed.pixels_sha256);
+    else
+        lk_sha256(image->pixels, (size_t)image->width * (size_t)image->height * (size_t)image->channels, sha256);
+}
+
+/* Of a file that loses bits the pixels before it was written are compared, and the file's own where the other one is
+ * written in the same way. */
+static enum lk_code compare_pixels(const struct lk_recipe *r, const char *path, const struct lk_recipe *made,
+                                   const char *other, int *n) {
     struct lk_image a = {0}, b = {0};
+    char before[65], now[65];
+    const char *as = loses_bits(r) ? r->packed.as : NULL, *made_as = loses_bits(made) ? made->packed.as : NULL;
+    const bool alike = as ? made_as && !strcmp(as, made_as) && r->packed.quality == made->packed.quality : !made_as;
     enum lk_code rc = lk_image_read(&a, path, 0, 0);
     if (!rc) rc = lk_image_read(&b, other, 0, 0);
-    if (!rc && (a.width != b.width || a.height != b.height || a.channels != b.channels ||
-                memcmp(a.pixels, b.pixels, (size_t)a.width * (size_t)a.height * (size_t)a.channels))) {
+    if (!rc) pixels_digest(r, &a, before);
+    if (!rc) pixels_digest(made, &b, now);
+    const bool same =
+        !rc && a.width == b.width && a.height == b.height && a.channels == b.channels && !strcmp(before, now);
+    if (!rc &&
+        (!same || (alike && memcmp(a.pixels, b.pixels, (size_t)a.width * (size_t)a.height * (size_t)a.channels)))) {
         lk_log(LK_LOG_WARNING, "%s: its pixels are others than those of %s", other, path);
         ++*n;
+    } else if (!rc && as && !alike) {
+        lk_log(
+            LK_LOG_WARNING,
+            "%s: its format loses bits: compared were the pixels before it was written, by the digest in its recipe, "
+            "not those in the file; with -o NAME.%s --quality %d both are",
+            path, !strcmp(as, "jpeg") ? "jpg" : as, r->packed.quality);
     }
     lk_image_free(&a);
     lk_image_free(&b);
@@ -232,8 +275,8 @@ enum lk_code lk_recipe_compare(const struct lk_recipe *recipe, const char *recip
     LK_TRY(lk_recipe_read(&made, png_path));
     cJSON *before = cJSON_Parse(recipe->text), *now = cJSON_Parse(made.text);
     int n = before && now ? compare(recipe_path, "", before, now) : 0;
-    enum lk_code rc =
-        before && now ? compare_pixels(recipe_path, png_path, &n) : lk_fail(LK_E_NOMEM, "%s: out of memory", png_path);
+    enum lk_code rc = before && now ? compare_pixels(recipe, recipe_path, &made, png_path, &n)
+                                    : lk_fail(LK_E_NOMEM, "%s: out of memory", png_path);
     cJSON_Delete(before);
     cJSON_Delete(now);
     lk_recipe_free(&made);
@@ -247,7 +290,7 @@ enum lk_code lk_recipe_compare(const struct lk_recipe *recipe, const char *recip
 void lk_recipe_free(struct lk_recipe *r) {
     char *strings[] = {r->text,      r->model,        r->family,       r->weights_identity, r->isa,
                        r->version,   r->noise_sha256, r->quantization, r->text_encoder_isa, r->configs,
-                       r->mask.file, r->mask.sha256,  r->rewrite};
+                       r->mask.file, r->mask.sha256,  r->rewrite,      r->packed.as,        r->packed.pixels_sha256};
     for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) lk_free(strings[i]);
     for (int i = 0; i < r->n_loras; i++) {
         lk_free(r->loras[i].file);
@@ -256,6 +299,7 @@ void lk_recipe_free(struct lk_recipe *r) {
     for (int i = 0; i < r->n_images; i++) {
         lk_free(r->images[i].file);
         lk_free(r->images[i].sha256);
+        lk_free(r->images[i].converted_from);
     }
     lk_job_free(&r->job);
     *r = (struct lk_recipe){0};

@@ -37,6 +37,6 @@ enum lk_code lk_session_run(struct lk_session *s, lk_session_progress_fn *progre
 /* Of the last run, until the next: RGB [height, width, 3]; its recipe as JSON, NULL when memory is out. */
 const unsigned char *lk_session_pixels(const struct lk_session *s, int *width, int *height);
 const char *lk_session_recipe(struct lk_session *s);
-/* A PNG with its recipe: a file, or its bytes, which belong to the session; NULL: lk_error_text(). */
+/* The picture with its recipe: a file, .jpg, .jpeg and .webp in quality 95, else PNG; or a PNG's bytes, which belong to the session; NULL: lk_error_text(). */
 enum lk_code lk_session_save(struct lk_session *s, const char *path);
 const void *lk_session_encode(struct lk_session *s, size_t *n_bytes);

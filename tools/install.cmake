@@ -15,7 +15,7 @@ set_target_properties(liblikeness_shared PROPERTIES OUTPUT_NAME likeness LINKER_
 # By name: the program's OpenMP, and with LIKENESS_STATIC all else, are archives that a shared object cannot take. An RPATH,
 # unlike a RUNPATH, is searched for what these libraries need too.
 target_link_options(liblikeness_shared PRIVATE -fopenmp -Wl,--version-script=${exports} -Wl,--disable-new-dtags)
-target_link_libraries(liblikeness_shared PRIVATE jpeg png16 z webpdemux webp cjson crypto utf8proc pcre2-8 Threads::Threads
+target_link_libraries(liblikeness_shared PRIVATE jpeg png16 z webpdemux webp lcms2 cjson crypto utf8proc pcre2-8 Threads::Threads
                                                  ${CMAKE_DL_LIBS} m)
 set_target_properties(liblikeness_shared PROPERTIES INSTALL_RPATH "$ORIGIN/likeness" BUILD_WITH_INSTALL_RPATH ON)
 

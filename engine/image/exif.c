@@ -7,6 +7,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/utf8.h"
 #include "engine/image/internal.h"
+#include "engine/image/tiff.h"
 
 #define TAG_ORIENTATION 0x0112
 
@@ -281,12 +282,22 @@ static enum lk_code find_in_webp(struct span file, struct found *f) {
     return LK_OK;
 }
 
+/* The file is the EXIF block; a tag of it may hold XMP. */
+static void find_in_tiff(struct span file, struct found *f) {
+    unsigned type;
+    f->exif = file;
+    f->xmp.bytes = lk_tiff_tag(file.bytes, file.n, 700, &type, &f->xmp.n);
+    if (!f->xmp.bytes || (type != BYTE && type != UNDEFINED)) f->xmp.n = 0;
+}
+
 enum lk_code lk_image_orientation(const unsigned char *bytes, size_t n_bytes, int *out) {
     const struct span file = {bytes, n_bytes};
     struct found f = {0};
     *out = 1;
+    if (lk_tiff_has_signature(bytes, n_bytes)) find_in_tiff(file, &f);
     enum lk_code rc = lk_png_has_signature(bytes, n_bytes)    ? find_in_png(file, &f)
                       : lk_webp_has_signature(bytes, n_bytes) ? find_in_webp(file, &f)
+                      : f.exif.n                              ? LK_OK
                                                               : find_in_jpeg(file, &f);
     if (!rc && !f.is_broken) {
         const struct span tiff = tiff_of(f.exif);
@@ -294,6 +305,20 @@ enum lk_code lk_image_orientation(const unsigned char *bytes, size_t n_bytes, in
         if (orientation < 0 && (tiff.n || !f.exif.n)) orientation = xmp_orientation(f.xmp);
         if (orientation >= 1 && orientation <= 8) *out = orientation;
     }
+    lk_free(f.owned_exif);
+    lk_free(f.owned_xmp);
+    return rc;
+}
+
+enum lk_code lk_image_exif(const unsigned char *bytes, size_t n_bytes, unsigned char **out, size_t *n) {
+    const struct span file = {bytes, n_bytes};
+    struct found f = {0};
+    enum lk_code rc = (lk_webp_has_signature(bytes, n_bytes) ? find_in_webp : find_in_jpeg)(file, &f);
+    const struct span tiff = rc ? (struct span){0} : tiff_of(f.exif);
+    *out = rc ? NULL : lk_malloc(tiff.n + 1);
+    *n = *out ? tiff.n : 0;
+    if (*n) memcpy(*out, tiff.bytes, tiff.n);
+    if (!rc && !*out) rc = no_memory();
     lk_free(f.owned_exif);
     lk_free(f.owned_xmp);
     return rc;
@@ -331,6 +356,7 @@ enum lk_code lk_image_orient(struct lk_image *image, int orientation) {
     enum lk_code rc = lk_image_new(&turned, width, height, image->channels);
     if (rc) return rc;
     turned.nearest_only = image->nearest_only;
+    memcpy(turned.converted_from, image->converted_from, sizeof turned.converted_from);
     turn(turned.pixels, image->pixels, width, height, orientation, (size_t)image->channels);
     size_t n = lk_image_unconverted_bytes(image);
     if (n && !(turned.unconverted = lk_malloc(n))) {

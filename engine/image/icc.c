@@ -1,4 +1,5 @@
-/* Which colours a picture's numbers mean: the ICC profile in PNG (iCCP), JPEG (APP2) and WebP (ICCP). Source:
+/* Which colours a picture's numbers mean: the ICC profile in PNG (iCCP), JPEG (APP2), WebP
+ * (ICCP) and TIFF (34675). Source:
  * ICC.1:2022. */
 #include <math.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "engine/base/alloc.h"
 #include "engine/image/image.h"
 #include "engine/image/internal.h"
+#include "engine/image/tiff.h"
 
 #define PROFILE_MAX ((size_t)4 << 20)
 #define HEADER      132 /* with the number of tags */
@@ -112,8 +114,17 @@ static void describe(const struct profile *p, char name[LK_IMAGE_PROFILE_NAME]) 
     name[used] = 0;
 }
 
-bool lk_image_other_colours(const void *bytes, size_t n_bytes, char name[LK_IMAGE_PROFILE_NAME]) {
-    const unsigned char *b = bytes;
+static void of_tiff(struct profile *p, const unsigned char *b, size_t n) {
+    unsigned type;
+    size_t count = 0;
+    const unsigned char *tag = lk_tiff_tag(b, n, 34675, &type, &count);
+    if (!tag || (type != 1 && type != 7) || !(p->bytes = lk_malloc(count + 1))) return;
+    memcpy(p->bytes, tag, count);
+    p->n = count;
+}
+
+bool lk_icc_other_colours(const unsigned char *b, size_t n_bytes, char name[LK_IMAGE_PROFILE_NAME],
+                          unsigned char **profile, size_t *n) {
     struct profile p = {0};
     bool srgb = true;
     *name = 0;
@@ -123,13 +134,25 @@ bool lk_image_other_colours(const void *bytes, size_t n_bytes, char name[LK_IMAG
         of_jpeg(&p, b, n_bytes);
     else if (lk_webp_has_signature(b, n_bytes) && lk_webp_chunk(b, n_bytes, "ICCP", &p.bytes, &p.n))
         p.n = 0;
+    else if (lk_tiff_has_signature(b, n_bytes))
+        of_tiff(&p, b, n_bytes);
     if (p.n >= HEADER) {
         describe(&p, name);
         if (!has_colorants(&p, &srgb)) srgb = strstr(name, "sRGB") != NULL;
         if (!*name) memcpy(name, "no name", sizeof "no name");
     }
-    lk_free(p.bytes);
+    *profile = srgb ? NULL : p.bytes;
+    *n = p.n;
+    if (srgb) lk_free(p.bytes);
     return !srgb;
+}
+
+bool lk_image_other_colours(const void *bytes, size_t n_bytes, char name[LK_IMAGE_PROFILE_NAME]) {
+    unsigned char *profile;
+    size_t n;
+    const bool is = lk_icc_other_colours(bytes, n_bytes, name, &profile, &n);
+    lk_free(profile);
+    return is;
 }
 
 bool lk_image_file_other_colours(const char *path, char name[LK_IMAGE_PROFILE_NAME]) {

@@ -130,13 +130,20 @@ enum lk_code lk_image_decode(struct lk_image *out, const void *bytes, size_t n_b
         rc = lk_image_png_decode(out, b, n_bytes, name, max_pixels);
     else if (lk_webp_has_signature(b, n_bytes))
         rc = lk_image_webp_decode(out, b, n_bytes, name, max_pixels);
+    else if (lk_tiff_has_signature(b, n_bytes))
+        rc = lk_image_tiff_decode(out, b, n_bytes, name, max_pixels);
+    else if (lk_bmp_has_signature(b, n_bytes))
+        rc = lk_image_bmp_decode(out, b, n_bytes, name, max_pixels);
     else
-        rc = lk_fail(LK_E_IMAGE,
-                     "%s: expected a JPEG, PNG or WebP by its first bytes, got %s; convert it to PNG first, with "
-                     "magick for example",
-                     name, lk_content_name(b, n_bytes));
+        rc = lk_fail(
+            LK_E_IMAGE,
+            "%s: expected a JPEG, PNG, WebP, TIFF or BMP by its first bytes, got %s; convert it to PNG first, with "
+            "magick for example",
+            name, lk_content_name(b, n_bytes));
     int orientation = 1;
-    if (!rc && apply_exif) rc = lk_image_orientation(b, n_bytes, &orientation);
+    if (!rc && !(apply_exif & LK_IMAGE_AS_STORED)) rc = lk_image_to_srgb(out, b, n_bytes, name);
+    if (!rc && ((apply_exif & 1) || lk_tiff_has_signature(b, n_bytes)))
+        rc = lk_image_orientation(b, n_bytes, &orientation);
     if (!rc) rc = lk_image_orient(out, orientation);
     if (rc) lk_image_free(out);
     return rc;

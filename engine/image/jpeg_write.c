@@ -16,6 +16,8 @@ struct encoder {
     struct lk_atomic_file *file; /* NULL: into `bytes` */
     unsigned char *bytes;
     size_t n_bytes, capacity;
+    const unsigned char *exif;
+    size_t n_exif;
     unsigned char buffer[BUFFER_BYTES];
 };
 
@@ -49,6 +51,18 @@ static void finish(j_compress_ptr cinfo) {
     write_out(e, BUFFER_BYTES - e->destination.free_in_buffer);
 }
 
+/* A block that is longer than a segment goes on in the next, behind the same head. */
+static void write_exif(struct encoder *e) {
+    static const char head[6] = "Exif\0";
+    enum { SEGMENT = 65533 - sizeof head };
+    for (size_t at = 0; at < e->n_exif; at += SEGMENT) {
+        const size_t n = e->n_exif - at < SEGMENT ? e->n_exif - at : SEGMENT;
+        jpeg_write_m_header(&e->cinfo, JPEG_APP0 + 1, (unsigned)(sizeof head + n));
+        for (size_t i = 0; i < sizeof head; i++) jpeg_write_m_byte(&e->cinfo, head[i]);
+        for (size_t i = 0; i < n; i++) jpeg_write_m_byte(&e->cinfo, e->exif[at + i]);
+    }
+}
+
 static enum lk_code encode(struct encoder *e, const struct lk_image *image, int quality) {
     if (setjmp(e->job.jump)) return e->job.code;
     e->cinfo.err = &e->job.error;
@@ -65,6 +79,7 @@ static enum lk_code encode(struct encoder *e, const struct lk_image *image, int 
     jpeg_set_defaults(&e->cinfo);
     jpeg_set_quality(&e->cinfo, quality, TRUE);
     jpeg_start_compress(&e->cinfo, TRUE);
+    write_exif(e);
     size_t row = (size_t)image->width * (size_t)image->channels;
     while (e->cinfo.next_scanline < e->cinfo.image_height) {
         JSAMPROW from = image->pixels + e->cinfo.next_scanline * row;
@@ -103,11 +118,14 @@ enum lk_code lk_jpeg_write(const char *path, const struct lk_image *image, int q
     return rc;
 }
 
-enum lk_code lk_jpeg_encode(const char *name, const struct lk_image *image, int quality, void **out, size_t *n_bytes) {
+enum lk_code lk_image_jpeg_encode(const char *name, const struct lk_image *image, int quality, const void *exif,
+                                  size_t n_exif, void **out, size_t *n_bytes) {
     struct encoder *e;
     *out = NULL;
     *n_bytes = 0;
     LK_TRY(make_encoder(&e, name, image, quality));
+    e->exif = exif;
+    e->n_exif = n_exif;
     enum lk_code rc = encode(e, image, quality);
     jpeg_destroy_compress(&e->cinfo);
     if (rc)
@@ -118,4 +136,8 @@ enum lk_code lk_jpeg_encode(const char *name, const struct lk_image *image, int 
     }
     lk_free(e);
     return rc;
+}
+
+enum lk_code lk_jpeg_encode(const char *name, const struct lk_image *image, int quality, void **out, size_t *n_bytes) {
+    return lk_image_jpeg_encode(name, image, quality, NULL, 0, out, n_bytes);
 }

@@ -63,7 +63,7 @@ static void reference_key(const struct lk_walk *w, int i, char key[65]) {
     if (!w->request->images[i].pixels) return;
     lk_key_begin(key, "reference");
     lk_key_add_image(key, &w->request->images[i]);
-    lk_key_add(key, s, sizeof *s);
+    lk_key_add(key, s, offsetof(struct lk_reference_size, converted_from)); /* the pixels have the colours */
 }
 
 /* In the request's file of embeddings, or among what was made before. */
@@ -247,6 +247,7 @@ static enum lk_code begin(struct queue *q, int i, struct lk_pipeline *pipeline, 
     w->peak_bytes = &q->peak_bytes;
     for (int k = 0; k < request->n_images && k < LK_MAX_REFERENCES; k++) {
         w->sizes[k].source_width = request->images[k].width;
+        memcpy(w->sizes[k].converted_from, request->images[k].converted_from, sizeof w->sizes[k].converted_from);
         w->sizes[k].source_height = request->images[k].height;
     }
     LK_TRY(lk_mask_begin(w));

@@ -294,7 +294,7 @@ static void placeholders_and_what_is_no_picture(void **state) {
         assert_int_equal(a[i].asked.outcome, LK_OUTCOME_FAULT);
         assert_string_equal(cell(&a[i], LK_ASKED_N_SENT), "1");
     }
-    assert_non_null(strstr(a[3].error, "JPEG, PNG or WebP"));
+    assert_non_null(strstr(a[3].error, "JPEG, PNG, WebP, TIFF or BMP"));
     for (int i = 0; i < 4; i++) lk_image_answer_free(&a[i]);
     lk_free(black);
     lk_free(blank);

@@ -207,7 +207,7 @@ static void what_cannot_be_made_is_told(void **state) {
     add_text(&form, "prompt", "p");
     add_text(&form, "seed", "1");
     add_part(&form, "image", "../../none.png", &(struct lk_text){.bytes = "no", .n = 2});
-    expect_refused(edit(&form), 400, "\"image\"", "none.png: expected a JPEG, PNG or WebP");
+    expect_refused(edit(&form), 400, "\"image\"", "none.png: expected a JPEG, PNG, WebP, TIFF or BMP");
     write_picture("a.png", 64, 3, 3, &picture);
     add_text(&form, "prompt", "p");
     add_part(&form, "image", "a.png", &picture);

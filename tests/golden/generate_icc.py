@@ -4,9 +4,13 @@
 srgb.*: LittleCMS's own sRGB profile. wide.*: the same with the colorants of Display P3 and that name (v4, mluc); old.png: with a
 description as version 2 writes it, which says sRGB though the colorants are Adobe RGB's; split.jpg: a profile of 90 KB in two
 segments; grey.png: a grey profile of dot gain; plain.png: none.
+
+to_srgb.pack, to_srgb.txt: pictures of every mode and format with profiles, and what ImageCms makes of them, perceptual intent:
+"FILE_AT FILE_BYTES PIXELS_AT WIDTH HEIGHT CHANNELS PROFILE NAME", 0 channels where it must be refused. Pillow 13.0.0, LittleCMS 2.19.
 """
 
 import io
+import random
 import struct
 from pathlib import Path
 
@@ -52,6 +56,45 @@ def colorants(values):
     return {f"{c}XYZ": b"XYZ " + bytes(4) + b"".join(map(s15, v)) for c, v in zip("rgb", values)}
 
 
+def curve(gamma):
+    return b"curv" + bytes(4) + struct.pack(">IHH", 1, round(gamma * 256), 0)
+
+
+def noise(mode, seed):
+    draw = random.Random(seed)
+    n = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "CMYK": 4}[mode]
+    return Image.frombytes(mode, (12, 10), bytes(draw.randrange(256) for _ in range(120 * n)))
+
+
+def to_srgb(folder, srgb, profiles):
+    """What ImageCms makes of pictures, channel by channel as the engine keeps them."""
+    pack, lines = b"", []
+    for seed, (title, icc) in enumerate(profiles):
+        for mode in ("L", "LA", "RGB", "RGBA"):
+            for kind in ("png", "jpg", "webp", "tif"):
+                if kind == "jpg" and "A" in mode or kind == "webp" and mode == "LA":
+                    continue
+                options = {"lossless": True, "exact": True} if kind == "webp" else {}
+                out = io.BytesIO()
+                noise(mode, seed).save(out, {"jpg": "JPEG", "tif": "TIFF"}.get(kind, kind), icc_profile=icc, **options)
+                seen = Image.open(io.BytesIO(out.getvalue()))
+                alpha = seen.getchannel("A") if "A" in seen.mode else None
+                grey = icc[16:20] == b"GRAY"
+                try:
+                    colours = seen.convert("L") if grey and seen.mode in ("L", "LA") else seen.convert("RGB")
+                    made = ImageCms.profileToProfile(colours, io.BytesIO(icc), io.BytesIO(srgb), outputMode="RGB")
+                except ImageCms.PyCMSError:
+                    made = None
+                if made and alpha:
+                    made.putalpha(alpha)
+                pixels = made.tobytes() if made else b""
+                channels = len(made.getbands()) if made else 0
+                lines.append(f"{len(pack)} {len(out.getvalue())} {len(pack) + len(out.getvalue())} 12 10 {channels} {title} {mode}.{kind}")
+                pack += out.getvalue() + pixels
+    (folder / "to_srgb.pack").write_bytes(pack)
+    (folder / "to_srgb.txt").write_text("\n".join(lines) + "\n")
+
+
 def main():
     folder = Path(__file__).parent / "data" / "icc"
     folder.mkdir(exist_ok=True)
@@ -60,6 +103,10 @@ def main():
     old = profile(srgb, desc=desc("my sRGB"), **colorants(ADOBE))
     large = profile(srgb, desc=mluc("Large"), A2B0=bytes(90000), **colorants(P3))
     grey = profile(srgb, b"GRAY", desc=desc("Dot Gain 20%"), rXYZ=b"", gXYZ=b"", bXYZ=b"")
+    gamma = {f"{c}TRC": curve(1.8) for c in "rgb"}
+    ink = profile(srgb, b"GRAY", desc=desc("Gamma 1.8 grey"), kTRC=curve(1.8), **{f"{c}{t}": b"" for c in "rgb" for t in ("XYZ", "TRC")})
+    to_srgb(folder, srgb, [("P3", wide), ("Adobe", profile(srgb, desc=mluc("Adobe"), **colorants(ADOBE), **{f"{c}TRC": curve(2.2) for c in "rgb"})),
+                           ("Wide", profile(srgb, desc=mluc("Wide"), **colorants(P3), **gamma)), ("Grey", ink), ("Broken", grey)])
     picture = Image.new("RGB", (4, 4), (200, 120, 90))
     for name, icc in (("srgb", srgb), ("wide", wide)):
         for kind in ("png", "jpg", "webp"):
@@ -68,7 +115,7 @@ def main():
     picture.save(folder / "split.jpg", icc_profile=large)
     picture.save(folder / "plain.png")
     picture.convert("L").save(folder / "grey.png", icc_profile=grey)
-    for path in folder.iterdir():  # what LittleCMS says of them
+    for path in folder.glob("*.*[gp]"):  # what LittleCMS says of them
         icc = Image.open(path).info.get("icc_profile")
         if icc and path.name not in ("split.jpg", "grey.png"):
             print(path.name, len(icc), ImageCms.getProfileDescription(io.BytesIO(icc)).strip())

@@ -115,13 +115,16 @@ static void files_and_resizes_are_pillows(void **state) {
     assert_int_equal(lk_alloc_live(), live);
 }
 
-/* golden/generate_webp.py. What Pillow refuses is refused. */
-static void webp_is_as_pillow_reads_it(void **state) {
-    (void)state;
+/* What Pillow refuses is refused. LIKENESS_SWEEP: a folder with files of that name that a sweep of the script made. */
+static void check_pack(const char *name_of_pack, int least, int least_refused) {
+    const char *sweep = getenv("LIKENESS_SWEEP");
+    char path[256];
     const int64_t live = lk_alloc_live();
     size_t pack_bytes;
-    char *pack = test_read("golden/data/webp.pack", &pack_bytes);
-    char *lines = test_read("golden/data/webp.txt", NULL), *rest = lines;
+    snprintf(path, sizeof path, "%s/%s.pack", sweep ? sweep : "golden/data", name_of_pack);
+    char *pack = test_read(path, &pack_bytes);
+    snprintf(path, sizeof path, "%s/%s.txt", sweep ? sweep : "golden/data", name_of_pack);
+    char *lines = test_read(path, NULL), *rest = lines;
     int n_files = 0, n_refused = 0;
     for (char *line; (line = strtok_r(rest, "\n", &rest)); n_files++) {
         size_t offset, n;
@@ -147,14 +150,27 @@ static void webp_is_as_pillow_reads_it(void **state) {
     }
     free(lines);
     free(pack);
-    assert_true(n_files >= 150 && n_refused >= 20);
+    assert_true(n_files >= least && n_refused >= least_refused);
     assert_int_equal(lk_alloc_live(), live);
+}
+
+/* golden/generate_webp.py */
+static void webp_is_as_pillow_reads_it(void **state) {
+    (void)state;
+    check_pack("webp", 150, 20);
+}
+
+/* golden/generate_tiff.py */
+static void tiff_and_bmp_are_as_pillow_reads_them(void **state) {
+    (void)state;
+    check_pack("tiff", 220, 30);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_and_resizes_are_pillows),
         cmocka_unit_test(webp_is_as_pillow_reads_it),
+        cmocka_unit_test(tiff_and_bmp_are_as_pillow_reads_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

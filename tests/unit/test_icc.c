@@ -1,4 +1,5 @@
 /* ICC profiles of pictures that Pillow and LittleCMS wrote (tests/golden/generate_icc.py), whole, cut and damaged. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -63,7 +64,48 @@ static void damaged(void **state) {
     }
 }
 
+/* Within a level of what ImageCms makes of it. */
+static void as_image_cms(void **state) {
+    (void)state;
+    size_t n_pack;
+    int n = 0, n_refused = 0, n_other = 0;
+    char *pack = test_read("golden/data/icc/to_srgb.pack", &n_pack),
+         *lines = test_read("golden/data/icc/to_srgb.txt", NULL);
+    const int64_t live = lk_alloc_live();
+    for (char *line, *rest = lines; (line = strtok_r(rest, "\n", &rest)); n++) {
+        size_t at, bytes, pixels;
+        int width, height, channels;
+        char profile[32], name[32];
+        struct lk_image image, stored;
+        assert_int_equal(sscanf(line, "%zu %zu %zu %d %d %d %31s %31s", &at, &bytes, &pixels, &width, &height,
+                                &channels, profile, name),
+                         8);
+        assert_ok(lk_image_decode(&stored, pack + at, bytes, name, LK_IMAGE_AS_STORED, 0));
+        assert_string_equal(stored.converted_from, "");
+        const enum lk_code rc = lk_image_decode(&image, pack + at, bytes, name, 0, 0);
+        if (rc != (channels ? LK_OK : LK_E_IMAGE)) fail_msg("%s of %s: %d %s", name, profile, rc, lk_error_text());
+        if (rc) assert_non_null(strstr(lk_error_text(), "its colour profile \""));
+        n_refused += rc != LK_OK;
+        lk_image_free(&stored);
+        if (rc) continue;
+        assert_int_equal(image.channels, channels);
+        assert_true(*image.converted_from);
+        for (int i = 0; i < width * height * channels; i++) {
+            const int off = image.pixels[i] - (uint8_t)pack[pixels + (size_t)i];
+            if (off < -1 || off > 1) fail_msg("%s of %s: value %d is off by %d", name, profile, i, off);
+            n_other += off != 0;
+        }
+        lk_image_free(&image);
+    }
+    print_message("%d pictures, %d refused, %d values off by a level\n", n, n_refused, n_other);
+    assert_true(n >= 60 && n_refused >= 15);
+    assert_int_equal(lk_alloc_live(), live);
+    free(pack);
+    free(lines);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(as_written), cmocka_unit_test(damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(as_written), cmocka_unit_test(as_image_cms),
+                                       cmocka_unit_test(damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ static const struct exception {
 } exceptions[] = {
     {"truncated", "the file ends too early: what is missing has no name"},
     {"download the file again", "the file ends too early: its length is named"},
-    {"expected a JPEG, PNG or WebP by its first bytes", "not of this format"},
+    {"expected a JPEG, PNG, WebP, TIFF or BMP by its first bytes", "not of this format"},
     {"not a safetensors file", "not of this format"},
     {"expected a PNG, got another kind of file", "not of this format"},
     {"file is not a database", "not of this format"},

@@ -81,6 +81,7 @@ struct cli_arguments {
     bool overwrite;
     const char *dump_steps;
     const char *jobs;       /* a list of edits */
+    int64_t quality;        /* of a JPEG or WebP; 0: the default */
     int64_t jobs_per_visit; /* of edit --jobs and study run */
     const char *manifest;
     const char *format;        /* of quantize */

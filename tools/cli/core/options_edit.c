@@ -55,9 +55,8 @@ static const struct cli_option options[] = {
      .kind = CLI_FILES,
      .group = "Input",
      .value = "FILE",
-     .help = "JPEG, PNG or WebP to edit or to ask about; give it again for more (at most 10); of an edit the first one "
-             "sets "
-             "the size; none: text to image",
+     .help = "JPEG, PNG, WebP, TIFF or BMP to edit or to ask about; give it again for more (at most 10); of an edit "
+             "the first one sets the size; none: text to image",
      .commands = RUNS | ON(CLI_CHAT) | ON(CLI_REWRITE) | ON(CLI_JUDGE) | ON(CLI_EMBED),
      .offset = FIELD(images)},
     {.name = "rewrite-prompts",
@@ -229,7 +228,8 @@ static const struct cli_option options[] = {
      .group = "Output",
      .value = "FILE.png|DIR",
      .help =
-         "the picture, with its recipe inside; appears whole or not at all; of report the folder, made when it is "
+         "the picture, .png, .jpg or .webp, with its recipe inside; appears whole or not at all; of report the folder, "
+         "made when it is "
          "missing, of quantize and lora a folder that is not there; of t2i a folder (generate, metrics, export, "
          "latents) or a "
          "file; of survey and study the folder, of study new and pools the file, of study finalize the folder; of "
@@ -238,6 +238,16 @@ static const struct cli_option options[] = {
                  ON(CLI_LORA) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_MASK),
      .required = RUNS | ON(CLI_MASK) | ON(CLI_QUANTIZE) | ON(CLI_EMBED),
      .offset = FIELD(output)},
+    {.name = "quality",
+     .kind = CLI_INT,
+     .group = "Output",
+     .value = "N",
+     .otherwise = "95",
+     .help = "of a .jpg or .webp; 100 in WebP loses nothing",
+     .commands = RUNS,
+     .min = 1,
+     .max = 100,
+     .offset = FIELD(quality)},
     {.name = "overwrite",
      .kind = CLI_FLAG,
      .group = "Output",

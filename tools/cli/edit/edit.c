@@ -5,7 +5,7 @@
 
 /* What `edit` and `embed` are told: one job, or a list of them. */
 static enum lk_code run(const struct cli_arguments *a, struct cli_jobs *jobs) {
-    struct cli_job job = {.job = a->job, .n_images = a->n_images, .output = a->output};
+    struct cli_job job = {.job = a->job, .n_images = a->n_images, .output = a->output, .quality = (int)a->quality};
     memcpy(job.images, a->images, sizeof job.images);
     jobs->model = a->model;
     jobs->file = a->jobs;

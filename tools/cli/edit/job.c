@@ -183,6 +183,7 @@ static enum lk_code write_picture(struct state *s, struct item *it) {
     run->pipeline = s->pipeline;
     run->job = &it->job->job;
     run->rewrite = it->job->rewrite.record;
+    run->quality = it->job->quality;
     run->result = &it->queued.result;
     if (!s->weights_identity[0]) LK_TRY(lk_pipeline_weights_identity(s->pipeline, s->weights_identity));
     char *record = NULL; /* of a prompt that was rewritten when it was embedded */
@@ -228,7 +229,7 @@ static void done(void *context, struct lk_queued *queued) {
 }
 
 /* Once for each file. */
-static enum lk_code warn_of_colours(struct state *s, const char *path) {
+static enum lk_code warn_of_colours(struct state *s, const char *path, bool as_stored) {
     char profile[LK_IMAGE_PROFILE_NAME];
     const size_t n = s->looked_at.n;
     int32_t ignored;
@@ -236,19 +237,22 @@ static enum lk_code warn_of_colours(struct state *s, const char *path) {
     if (s->looked_at.n > n && lk_image_file_other_colours(path, profile))
         lk_log(
             LK_LOG_WARNING,
-            "%s: has the colour profile \"%s\", which models do not know: they see its numbers as sRGB, other colours "
-            "than were meant; convert it to sRGB",
+            as_stored
+                ? "%s: has the colour profile \"%s\", which was not converted to sRGB when the recipe was written: the "
+                  "model sees its numbers as sRGB again"
+                : "%s: its colours are converted to sRGB from the profile \"%s\"",
             path, profile);
     return LK_OK;
 }
 
 static enum lk_code prepare(struct state *s, struct item *it) {
     const struct cli_job *job = it->job;
-    for (int i = 0; i < job->n_images; i++) LK_TRY(warn_of_colours(s, job->images[i]));
+    for (int i = 0; i < job->n_images; i++) LK_TRY(warn_of_colours(s, job->images[i], job->as_stored[i]));
     if (job->rewrite.error.code) return lk_error_set(&job->rewrite.error);
     for (int i = 0; i < job->n_images; i++)
-        LK_TRY(lk_recipe_image_read(job->images[i], job->image_sha256[i], job->job.run.exif_transpose, &it->images[i],
-                                    it->run.image_names[i], it->run.image_sha256[i]));
+        LK_TRY(lk_recipe_image_read(job->images[i], job->image_sha256[i],
+                                    job->job.run.exif_transpose | (job->as_stored[i] ? LK_IMAGE_AS_STORED : 0),
+                                    &it->images[i], it->run.image_names[i], it->run.image_sha256[i]));
     return make_request(s, it);
 }
 

@@ -8,7 +8,9 @@ struct cli_job {
     const char *images[LK_MAX_REFERENCES];
     int n_images;
     const char *output;
+    int quality;                                 /* of a JPEG or WebP; 0: the default */
     const char *image_sha256[LK_MAX_REFERENCES]; /* that the images must have; NULL: any */
+    bool as_stored[LK_MAX_REFERENCES];           /* their colours are not converted to sRGB */
     char where[64];                              /* of a list: "line 3"; else "" */
     struct {
         char *original, *record, *text; /* lk_malloc'ed; NULL: the prompt is as given */

@@ -61,9 +61,9 @@ static enum lk_code check_overwrite(const struct cli_jobs *jobs, const char *out
 static bool is_ours(const char *path, const char *ending) {
     static const char mark[] = "\"__metadata__\":{\"likeness\":\"prompt embeddings";
     char head[128];
-    if (!strcmp(ending, ".png")) {
+    if (strcmp(ending, ".safetensors") != 0) {
         struct lk_png_text *texts;
-        if (lk_png_text_read(path, &texts)) return false;
+        if (lk_picture_text_read(path, &texts)) return false;
         bool found = false;
         for (const struct lk_png_text *t = texts; t && t->key && !found; t++) found = !strcmp(t->key, "likeness");
         lk_png_text_free(texts);
@@ -83,9 +83,10 @@ static enum lk_code check_output(const struct cli_jobs *jobs, const char *path, 
     LK_TRY(cli_output_name_check(path));
     bool exists = stat(path, &s) == 0;
     if (exists && S_ISDIR(s.st_mode)) return lk_fail(LK_E_USAGE, "--output: %s: is a folder; name a file in it", path);
-    if (!dot || strcasecmp(dot, ending))
-        return lk_fail(LK_E_USAGE, "--output: %s: expected a name that ends in %s, the format that is written", path,
-                       ending);
+    const bool png = !strcmp(ending, ".png"), known = dot && !strcasecmp(dot, ending);
+    if (!known && !(png && lk_picture_format(path) != LK_PICTURE_PNG))
+        return lk_fail(LK_E_USAGE, "--output: %s: expected a name that ends in %s%s, the format that is written", path,
+                       ending, png ? ", .jpg or .webp" : "");
     if (exists) LK_TRY(check_overwrite(jobs, path, in, &s));
     if (exists && s.st_size && !is_ours(path, ending)) {
         if (jobs->embeds)

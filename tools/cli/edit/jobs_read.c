@@ -29,6 +29,7 @@ static void read_files(struct lk_config *c, const char *file, struct cli_job *jo
                        bool with_output) {
     const char *images[LK_MAX_REFERENCES], *output = NULL;
     const bool own = lk_config_has(c, "images");
+    int64_t quality;
     size_t n = 0;
     if (own)
         lk_config_strings(c, "images", images, LK_MAX_REFERENCES, &n);
@@ -41,6 +42,8 @@ static void read_files(struct lk_config *c, const char *file, struct cli_job *jo
     else
         lk_config_ignore(c, "output");
     copy_path(c, "output", file, output, &job->output);
+    lk_config_int_or(c, "quality", &quality, given->quality, given->quality ? 1 : 0, 100);
+    job->quality = (int)quality;
 }
 
 static enum lk_code read_line(const struct cli_jobs *jobs, struct cli_job *job, const char *line, size_t n,

@@ -86,7 +86,7 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
     if (rc) return rc;
     rc = check(&r, a);
     if (!rc) {
-        struct cli_job job = {.n_images = a->n_images, .output = a->output};
+        struct cli_job job = {.n_images = a->n_images, .output = a->output, .quality = (int)a->quality};
         struct cli_jobs jobs = {.list = &job,
                                 .n = 1,
                                 .model = a->model,
@@ -106,6 +106,7 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
         for (int i = 0; i < a->n_images; i++) {
             job.images[i] = a->images[i];
             job.image_sha256[i] = r.images[i].sha256;
+            job.as_stored[i] = !r.images[i].converted_from;
         }
         if (!rc) rc = cli_jobs_run(&jobs);
         if (!rc) rc = lk_recipe_compare(&r, a->positional, a->output);

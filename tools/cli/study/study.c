@@ -27,11 +27,10 @@ static void warn_of_colours(const struct lk_study *study) {
     const char *first;
     const size_t n = lk_study_other_colours(study, &first, profile);
     if (n)
-        lk_log(
-            LK_LOG_WARNING,
-            "pictures with another colour profile than sRGB: %zu, the first %s (\"%s\"); models and judges see their "
-            "numbers as sRGB, skin too: convert them",
-            n, first, profile);
+        lk_log(LK_LOG_WARNING,
+               "pictures with another colour profile than sRGB: %zu, the first %s (\"%s\"); they are converted to "
+               "sRGB, skin too",
+               n, first, profile);
 }
 
 static void warn_of_few_sources(const struct lk_study *study) {

@@ -66,6 +66,7 @@ def _load() -> ctypes.CDLL:
         ("lk_session_pixels", pointer, (pointer, number, number)),
         ("lk_session_recipe", text, (pointer,)),
         ("lk_session_encode", pointer, (pointer, ctypes.POINTER(ctypes.c_size_t))),
+        ("lk_recipe_write_as", integer, (text, text, ctypes.c_size_t, integer)),
         ("lk_error_text", text, ()),
         ("lk_exit_code", integer, (integer,)),
     ):
@@ -122,9 +123,13 @@ class Picture:
 
         return numpy.frombuffer(self.data, numpy.uint8).reshape(self.height, self.width, 3)
 
-    def save(self, path: Union[str, os.PathLike]) -> None:
-        """The PNG with its recipe; `likeness show` prints it, `likeness rerun` makes the picture again."""
-        pathlib.Path(path).write_bytes(self.png)
+    def save(self, path: Union[str, os.PathLike], quality: int = 95) -> None:
+        """PNG, JPEG or WebP by the path's ending, with the recipe: `likeness show` prints it, `likeness rerun` makes the
+        picture again. quality: of JPEG and WebP; 100 in WebP loses nothing."""
+        if pathlib.Path(path).suffix.lower() in (".jpg", ".jpeg", ".webp"):
+            _check(_lib().lk_recipe_write_as(os.fspath(path).encode(), self.png, len(self.png), quality))
+        else:
+            pathlib.Path(path).write_bytes(self.png)
 
     def _repr_png_(self) -> bytes:  # notebooks
         return self.png

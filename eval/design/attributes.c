@@ -189,6 +189,10 @@ static bool read_attribute(struct reader *r) {
     if (!pool(r, a, of)) return false;
     a->ordered = kind && !strcmp(kind, "ordered");
     if (!a->display) a->display = a->name;
+    snprintf(r->field + stem, sizeof r->field - stem, ".display");
+    for (int i = 0; i < s->n_attributes; i++)
+        if (!strcmp(s->attributes[i].display, a->display))
+            return fail(r, "a name that no other attribute has", a->display);
     s->n_attributes++;
     return true;
 }

@@ -115,6 +115,11 @@ enum lk_code lk_study_complete_names(struct lk_study *s, struct lk_study_model *
 static enum lk_code complete_model(struct lk_study *s, struct lk_study_model *m) {
     struct lk_pipeline *pipeline;
     char field[100];
+    snprintf(field, sizeof field, "models.%s.label", m->key);
+    for (const struct lk_study_model *other = s->models; other < m; other++)
+        if (!strcmp(other->label, m->label)) /* a table would have one column for both */
+            return lk_study_bad(s, field, "expected a name that no other model has, got \"%.60s\", which is %s's",
+                                m->label, other->key);
     snprintf(field, sizeof field, "models.%s.seeds", m->key);
     if (m->hosted.given) return m->seeds ? lk_study_read_seeds(s, field, m->seeds, &m->range) : LK_OK;
     LK_TRY(lk_pipeline_open_configs(&pipeline, m->family, LK_BF16));

@@ -210,6 +210,13 @@ static void what_is_wrong_is_named(void **state) {
             "attributes[0].name\": expected a name that no other column has, got \"seed\"");
     refused("[{\"name\": \"a\", \"levels\": [\"x\", \"X\"]}]", "[]", "[]", models, EXP1,
             "attributes[0].levels\": expected each level once, got \"X\"");
+    refused("[{\"name\": \"a\", \"levels\": [\"x\"]}, {\"name\": \"b\", \"display\": \"a\", \"levels\": [\"x\"]}]",
+            "[]", "[]", models, EXP1,
+            "attributes[1].display\": expected a name that no other attribute has, got \"a\"");
+    refused("[]", "[]", "[]",
+            "\"one\": {\"path\": \"p\", \"family\": \"flux2-dev\"}, \"two\": {\"path\": \"p\", \"family\": "
+            "\"flux2-dev\", \"label\": \"one\"}",
+            EXP1, "models.two.label\": expected a name that no other model has, got \"one\", which is one's");
     refused("[{\"name\": \"a\"}]", "[]", "[]", models, EXP1, "attributes[0].levels\": expected a list of levels");
     refused("[{\"name\": \"a\", \"kind\": \"sorted\", \"levels\": [\"x\"]}]", "[]", "[]", models, EXP1,
             "attributes[0].kind\": expected nominal or ordered, got \"sorted\"");

@@ -17,6 +17,7 @@
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/report_runs.h"
 
 typedef enum lk_code (*answers_fn)(struct lk_dataset *, const char *, size_t, const char *,
                                    const struct lk_judge_import *, struct lk_judge_report *);
@@ -344,7 +345,7 @@ static enum lk_code add_manifest(struct lk_audit *audit, const char *folder) {
     char *path = lk_format("%s/manifest.jsonl", folder), *text = NULL;
     size_t n = 0;
     enum lk_code rc =
-        path ? lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n) : lk_fail(LK_E_NOMEM, "report: out of memory");
+        path ? lk_read_file(path, CLI_MANIFEST_MAX_BYTES, &text, &n) : lk_fail(LK_E_NOMEM, "report: out of memory");
     if (!rc) rc = lk_audit_add_manifest(audit, text, n, path);
     lk_free(text);
     lk_free(path);

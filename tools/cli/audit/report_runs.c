@@ -95,7 +95,7 @@ static enum lk_code read_manifest(struct reading *r, const char *path) {
     char *text;
     size_t n;
     bool more = true;
-    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    LK_TRY(lk_read_file(path, CLI_MANIFEST_MAX_BYTES, &text, &n));
     r->file = path;
     lk_json_lines_open(&lines, text, n, path);
     enum lk_code rc;

@@ -4,6 +4,8 @@
 #include "eval/report/report.h"
 #include "tools/cli/core/options.h"
 
+#define CLI_MANIFEST_MAX_BYTES ((size_t)4 << 30) /* four million outputs */
+
 /* Whether KEY is in the list of --allow: keys with commas between, or NULL. */
 bool cli_report_allows(const char *allowed, const char *key);
 

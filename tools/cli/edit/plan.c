@@ -329,6 +329,11 @@ static enum lk_code print_table(struct lk_pipeline *pipeline, struct lk_device *
     enum lk_code rc = table(pipeline, target, a, rows);
     char *text = !rc && a->json ? cJSON_Print(rows) : NULL;
     if (text) puts(text);
+    if (!rc && !a->json)
+        lk_log(LK_LOG_INFO,
+               "GiB: memory that the GPU may use. Below bf16, q8 or nf4 (how the transformer's weights are stored): GB "
+               "of them that stay there + GB that are streamed for each step, and the modelled seconds of a step. all: "
+               "every part of the model stays; otherwise one stage's weights are there at a time. -: it does not fit.");
     cJSON_free(text);
     cJSON_Delete(rows);
     return rc;

@@ -85,8 +85,13 @@ enum lk_code study_check(const struct cli_arguments *a) {
 
 enum lk_code study_new(const struct cli_arguments *a) {
     struct lk_text text = {0};
+    struct lk_text tables = {0};
     enum lk_code rc = lk_study_template(a->study.template, &text);
+    if (!rc) rc = lk_study_tables(text.bytes, text.n, &tables);
     if (!rc) rc = cli_output_write(a, &text);
+    for (const char *at = tables.bytes; !rc && at && *at; at += strcspn(at, "\n") + 1)
+        lk_log(LK_LOG_INFO, "%.*s", (int)strcspn(at, "\n"), at);
+    lk_text_free(&tables);
     lk_text_free(&text);
     return rc;
 }

@@ -366,6 +366,7 @@ static enum lk_code run(struct lk_device *target, const struct cli_arguments *gi
     }
     struct lk_pipeline_options options = cli_pipeline_options(&a.job.run);
     options.configs = true;
+    options.prompt_embeds = a.job.request.prompt_embeds;
     LK_TRY(lk_pipeline_open_with(&pipeline, a.model, &options));
     enum lk_code rc = (a.all_budgets ? print_table : plan)(pipeline, target, &a);
     lk_pipeline_close(pipeline);

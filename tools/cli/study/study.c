@@ -61,7 +61,11 @@ static enum lk_code check(const struct cli_arguments *a, const struct lk_study *
     warn_of_colours(study);
     if (!lk_study_is_documented(study)) warn_of_few_sources(study);
     if (!rc) rc = warn_of_same_models(study);
-    return rc || *n ? rc : study_can_run(a, study);
+    if (rc || !*n) return rc ? rc : study_can_run(a, study);
+    if (!study_can_run(a, study) || strstr(text->bytes, lk_error_text())) return LK_OK;
+    lk_text_add(text, "%s\n", lk_error_text());
+    ++*n;
+    return text->rc;
 }
 
 enum lk_code study_check(const struct cli_arguments *a) {

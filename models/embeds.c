@@ -6,6 +6,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
+#include "engine/base/file.h"
 #include "engine/base/text.h"
 #include "models/common/files.h"
 #include "weights/checkpoint.h"
@@ -14,15 +15,21 @@
 #include "weights/lora/lora.h"
 #include "weights/mapped_file.h"
 
+enum { MAX_CONFIG_BYTES = 1 << 20 };
+
 static void digest(const struct lk_tensor *t, char out[65]) { lk_sha256(t->data, lk_tensor_bytes(t), out); }
 
 static enum lk_code text_identity(const struct lk_pipeline *pipeline, char out[65]) {
     const struct lk_checkpoint *all = pipeline->family->checkpoints(pipeline);
     const int n_more = lk_family_n_checkpoints(pipeline->family) - 3;
     char more[65];
+    if (pipeline->text_identity[0]) {
+        memcpy(out, pipeline->text_identity, sizeof pipeline->text_identity);
+        return LK_OK;
+    }
     LK_TRY(lk_checkpoint_identity(&all[0], out));
     if (n_more) {
-        LK_TRY(lk_components_identity(all + 3, n_more, lk_checkpoint_identity, more));
+        LK_TRY(lk_components_identity(all + 3, n_more, "", lk_checkpoint_identity, more));
         lk_key_add(out, more, sizeof more - 1);
     }
     for (int i = 0; pipeline->loras && i < pipeline->loras->n; i++) {
@@ -35,6 +42,74 @@ static enum lk_code text_identity(const struct lk_pipeline *pipeline, char out[6
 }
 static enum lk_code vae_identity(const struct lk_pipeline *pipeline, char out[65]) {
     return lk_checkpoint_identity(&pipeline->family->checkpoints(pipeline)[2], out);
+}
+
+static const char config_name[] = "text_encoder/config.json";
+
+/* The text encoder's config, for folders without one: of models with one text encoder. */
+static enum lk_code add_config(const struct lk_pipeline *pipeline, struct lk_text *metadata) {
+    char *path, *text;
+    size_t n;
+    if (pipeline->family->text_to_image || !pipeline->folder) return LK_OK;
+    LK_TRY(lk_model_path(pipeline->folder, config_name, &path));
+    enum lk_code rc = lk_read_file(path, MAX_CONFIG_BYTES, &text, &n);
+    lk_free(path);
+    if (rc) return rc;
+    lk_text_add(metadata, ",\"text_encoder_config\":");
+    lk_text_json(metadata, text);
+    lk_free(text);
+    return metadata->rc;
+}
+
+/* Of a file its text encoder's identity and config (lk_malloc'ed), which NULL leaves out. */
+static enum lk_code read_encoder(const char *path, char identity[65], char **config) {
+    struct lk_safetensors st;
+    struct lk_config *c = NULL;
+    const char *format = NULL, *of = NULL, *text = NULL, *slash = strrchr(path, '/');
+    LK_TRY(lk_safetensors_open(&st, path));
+    const char *metadata = st.metadata_json, *name = slash ? slash + 1 : path; /* it is no config of the model */
+    enum lk_code rc = metadata ? lk_config_parse(&c, metadata, strlen(metadata), name) : LK_OK;
+    if (!rc && c) {
+        lk_config_string_or(c, "likeness", &format, NULL);
+        lk_config_string_or(c, "text_encoder", &of, NULL);
+        lk_config_string_or(c, "text_encoder_config", &text, NULL);
+    }
+    if (!rc && (!format || strcmp(format, LK_EMBEDS_FORMAT) || !of || strlen(of) != 64))
+        rc = lk_fail(LK_E_METADATA, "%s: no file of `embed`: its metadata do not say what it holds", path);
+    if (!rc && config && !text)
+        rc = lk_fail(LK_E_METADATA,
+                     "%s: does not hold the text encoder's config, as an earlier version wrote it; make it again with "
+                     "`embed`",
+                     path);
+    if (!rc) memcpy(identity, of, 65);
+    if (!rc && config && !(*config = lk_strdup(text))) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
+    lk_config_discard(c);
+    lk_safetensors_close(&st);
+    return rc;
+}
+
+enum lk_code lk_text_encoder_config(const struct lk_pipeline *pipeline, const char *released, struct lk_config **out) {
+    char identity[65], *text = NULL;
+    enum lk_code rc = lk_component_config(out, pipeline->folder, config_name, released);
+    if (rc == LK_E_NOT_FOUND && !pipeline->prompt_embeds)
+        return lk_fail(rc, "%s; a folder without it edits by a file of `embed` alone: --prompt-embeds",
+                       lk_error_text());
+    if (rc != LK_E_NOT_FOUND) return rc;
+    LK_TRY(read_encoder(pipeline->prompt_embeds, identity, &text));
+    char *name = lk_format("%s/%s", pipeline->folder, config_name); /* as what the folder would hold */
+    rc = name ? lk_config_parse(out, text, strlen(text), name)
+              : lk_fail(LK_E_NOMEM, "%s: out of memory", pipeline->folder);
+    lk_free(name);
+    lk_free(text);
+    return rc;
+}
+
+enum lk_code lk_text_encoder_open(struct lk_pipeline *pipeline, bool in_part, struct lk_checkpoint *out) {
+    const enum lk_code rc =
+        (in_part ? lk_component_open_present : lk_component_open)(out, pipeline->folder, "text_encoder", "model");
+    if (rc != LK_E_NOT_FOUND || !pipeline->prompt_embeds) return rc;
+    *out = (struct lk_checkpoint){0};
+    return read_encoder(pipeline->prompt_embeds, pipeline->text_identity, NULL);
 }
 
 static bool is_stored(const struct lk_kept *k) { return (k->prompt || k->reference) && k->key[0]; }
@@ -56,6 +131,7 @@ enum lk_code lk_embeds_write(const char *path, const struct lk_pipeline *pipelin
                     identity, lk_dtype_name(pipeline->compute), architecture);
     if (!rc && n_references) rc = vae_identity(pipeline, identity);
     if (!rc && n_references) lk_text_add(&metadata, ",\"vae\":\"%s\"", identity);
+    if (!rc) rc = add_config(pipeline, &metadata);
     lk_text_add(&metadata, ",\"configs\":");
     lk_text_json(&metadata, pipeline->configs);
     if (rewrites) {
@@ -114,7 +190,7 @@ static bool of_images(const char *file) { return of_prompts(file) || !strncmp(fi
 /* What the file was made with against what the edit has. */
 static enum lk_code check_maker(struct lk_config *c, const char *path, const struct lk_pipeline *pipeline,
                                 char architecture[32]) {
-    const char *text_encoder = NULL, *dtype = NULL, *isa = NULL, *configs, *rewrites,
+    const char *text_encoder = NULL, *dtype = NULL, *isa = NULL, *configs, *config, *rewrites,
                *compute = lk_dtype_name(pipeline->compute);
     char identity[65];
     lk_config_expect_string(c, "likeness", LK_EMBEDS_FORMAT);
@@ -123,6 +199,7 @@ static enum lk_code check_maker(struct lk_config *c, const char *path, const str
     lk_config_string(c, "isa", &isa);
     if (lk_config_has(c, "rewrites")) lk_config_string(c, "rewrites", &rewrites); /* lk_embeds_rewrite */
     lk_config_string_or(c, "configs", &configs, NULL); /* versions before 0.2 did not record them */
+    lk_config_string_or(c, "text_encoder_config", &config, NULL);
     if (!text_encoder || !dtype || !isa) return LK_OK; /* said when the config is closed */
     LK_TRY(text_identity(pipeline, identity));
     if (strcmp(text_encoder, identity))

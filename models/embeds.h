@@ -22,6 +22,13 @@ enum lk_code lk_embeds_rewrite(const char *path, const char *prompt, char **reco
 enum lk_code lk_embeds_read(const char *path, const struct lk_pipeline *pipeline, struct lk_kept **kept,
                             char architecture[32]);
 
+/* The text encoder of a pipeline that is opened, in its folder; where that has none, and the file of embeddings that is
+ * named stands in its place, the config that the file holds, and no weights: then *out is empty and
+ * pipeline->text_identity set. in_part: shards may be missing. */
+struct lk_config;
+enum lk_code lk_text_encoder_config(const struct lk_pipeline *pipeline, const char *released, struct lk_config **out);
+enum lk_code lk_text_encoder_open(struct lk_pipeline *pipeline, bool in_part, struct lk_checkpoint *out);
+
 /* What a mitigation makes of a file with the embeddings of all base prompts: of every token the prompts' mean is
  * subtracted, by zscore it is also divided by their deviation, channel by channel, over the tokens of all prompts
  * without padding; then each token gets back the norm it had, of two text encoders' columns each by itself. Padding

@@ -48,6 +48,7 @@ struct file {
     struct lk_safetensors st;
     struct lk_config *config;
     const char *text_encoder, *vae, *dtype, *isa; /* vae NULL: no images */
+    const char *encoder_config;                   /* NULL: not in the file */
     const char *configs;                          /* NULL: not recorded */
     struct lk_st_named *copies;                   /* [st.n_tensors] */
     struct edges *edges;                          /* [st.n_tensors] */
@@ -133,6 +134,7 @@ static enum lk_code read_file(struct file *f) {
     lk_config_string(f->config, "dtype", &f->dtype);
     lk_config_string(f->config, "isa", &f->isa);
     lk_config_string_or(f->config, "configs", &f->configs, NULL);
+    lk_config_string_or(f->config, "text_encoder_config", &f->encoder_config, NULL);
     if (lk_config_has(f->config, "vae")) lk_config_string(f->config, "vae", &f->vae);
     f->copies = lk_calloc(f->st.n_tensors + 1, sizeof *f->copies);
     f->edges = lk_calloc(f->st.n_tensors + 1, sizeof *f->edges);
@@ -207,6 +209,8 @@ static enum lk_code write_file(const struct file *f, const char *path, enum lk_e
                 "{\"likeness\":\"" LK_EMBEDS_FORMAT "\",\"text_encoder\":\"%s\",\"dtype\":\"%s\",\"isa\":\"%s%s%s\"",
                 f->text_encoder, f->dtype, f->isa, how ? ", " : "", how ? names[how] : "");
     if (f->vae) lk_text_add(&metadata, ",\"vae\":\"%s\"", f->vae);
+    if (f->encoder_config) lk_text_add(&metadata, ",\"text_encoder_config\":");
+    if (f->encoder_config) lk_text_json(&metadata, f->encoder_config);
     if (f->configs) lk_text_add(&metadata, ",\"configs\":");
     if (f->configs) lk_text_json(&metadata, f->configs);
     for (size_t i = 0; i < f->st.n_tensors; i++) {

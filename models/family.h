@@ -48,10 +48,12 @@ struct lk_pipeline {
     enum lk_dtype compute;
     enum lk_quantize quantize; /* of the transformer's weights */
     bool has_weights;
-    struct lk_loras *loras;  /* weights/lora/lora.h; NULL: none */
-    const char *variant;     /* while it is opened: of its files, or NULL */
-    const char *transformer; /* while it is opened: a file with other weights of the transformer, or NULL */
-    void *model;             /* the family's */
+    struct lk_loras *loras;    /* weights/lora/lora.h; NULL: none */
+    char text_identity[65];    /* "": its text encoder is here; else that of the embeddings that stand in its place */
+    const char *prompt_embeds; /* while it is opened: a file that may stand in the text encoder's place, or NULL */
+    const char *variant;       /* while it is opened: of its files, or NULL */
+    const char *transformer;   /* while it is opened: a file with other weights of the transformer, or NULL */
+    void *model;               /* the family's */
 };
 
 /* Refuses values out of range, and parameters that the family does not have and that are not as lk_request_init left

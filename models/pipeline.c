@@ -128,6 +128,7 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
     p->quantize = options->quantize;
     p->transformer = options->transformer;
     p->variant = options->variant;
+    p->prompt_embeds = options->prompt_embeds;
     p->has_weights = with_weights;
     for (size_t i = 0; !with_weights && i < N_FAMILIES; i++) {
         if ((p->name = is_listed(lk_families[i]->names, model))) {
@@ -136,7 +137,7 @@ enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
         }
     }
     enum lk_code rc = p->family ? open_family(p, options) : open_folder(p, model, options);
-    p->transformer = p->variant = NULL;
+    p->transformer = p->variant = p->prompt_embeds = NULL;
     const bool editing = !rc && !p->family->text_to_image;
     if (editing && with_weights && (rc = lk_lora_merged(&p->family->checkpoints(p)[1].shards[0], &p->merged)))
         p->family->close(p);
@@ -232,7 +233,7 @@ enum lk_code lk_pipeline_weights_identity(const struct lk_pipeline *pipeline, ch
     if (!pipeline->has_weights)
         return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no weights to identify");
     return lk_components_identity(pipeline->family->checkpoints(pipeline), lk_family_n_checkpoints(pipeline->family),
-                                  lk_checkpoint_identity, out);
+                                  pipeline->text_identity, lk_checkpoint_identity, out);
 }
 
 enum lk_code lk_pipeline_weights_check(const struct lk_pipeline *pipeline, const char *expected, char got[65]) {
@@ -240,7 +241,7 @@ enum lk_code lk_pipeline_weights_check(const struct lk_pipeline *pipeline, const
     LK_TRY(lk_pipeline_weights_identity(pipeline, got));
     if (!strcmp(got, expected)) return LK_OK;
     LK_TRY(lk_components_identity(pipeline->family->checkpoints(pipeline), lk_family_n_checkpoints(pipeline->family),
-                                  lk_checkpoint_identity_of_cache, of_cache));
+                                  pipeline->text_identity, lk_checkpoint_identity_of_cache, of_cache));
     if (!strcmp(of_cache, expected)) return LK_OK;
     return lk_fail(LK_E_CHANGED, "%s: expected the weights %s, got %s", pipeline->folder, expected, got);
 }
@@ -257,6 +258,11 @@ void lk_request_init(struct lk_request *request, const struct lk_pipeline *pipel
 static enum lk_code check_request(const struct lk_pipeline *pipeline, const struct lk_request *r) {
     if (r->n_images < 0 || r->n_images > LK_MAX_REFERENCES)
         return lk_fail(LK_E_USAGE, "reference images: expected 0 to %d, got %d", LK_MAX_REFERENCES, r->n_images);
+    if (pipeline->text_identity[0] && !r->prompt_embeds)
+        return lk_fail(LK_E_NOT_FOUND,
+                       "%s/text_encoder: not there: without it each prompt must be in a file of `embed`, which "
+                       "--prompt-embeds names",
+                       pipeline->folder);
     return lk_request_check(r, pipeline);
 }
 

@@ -222,7 +222,10 @@ struct lk_pipeline_options {
     const char *const *loras;  /* adapters of the transformer, FILE[=SCALE], in their order (weights/lora/lora.h) */
     int n_loras;
     const char *variant; /* of the files of a model that has no edits, "fp16"; NULL: those without, else fp16 or bf16 */
-    bool configs;        /* as lk_pipeline_open_configs; of adapters only shapes are read */
+    /* A file of lk_pipeline_embed that every request will name: the model's folder needs no text_encoder/ then, whose
+     * config and identity are taken from the file. NULL: it needs one. */
+    const char *prompt_embeds;
+    bool configs; /* as lk_pipeline_open_configs; of adapters only shapes are read */
 };
 enum lk_code lk_pipeline_open_with(struct lk_pipeline **out, const char *model,
                                    const struct lk_pipeline_options *options);

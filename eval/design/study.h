@@ -269,6 +269,8 @@ enum lk_code lk_study_compare(const struct lk_study *a, const struct lk_study *b
 /* A study file of the documents' own numbers, with every setting written out: "full" (exp1, exp2 and exp3), "exp1",
  * "exp2", "exp3" or "t2i". LK_E_USAGE for another name. */
 enum lk_code lk_study_template(const char *name, struct lk_text *out);
+/* The columns that the tables of a study file need, by its attributes: a line for each table that it names. */
+enum lk_code lk_study_tables(const char *text, size_t n, struct lk_text *out);
 extern const char lk_study_template_names[]; /* "full|exp1|..." */
 
 /* 1 to max letters, digits, - or _: names of files are made of it. */

@@ -1,6 +1,7 @@
 /* Study files to begin with: the numbers that the study's documents print. */
 #include <string.h>
 
+#include "engine/base/alloc.h"
 #include "eval/design/settings.h"
 
 const char lk_study_template_names[] = "own|arms|full|exp1|exp2|exp3|t2i";
@@ -93,4 +94,36 @@ enum lk_code lk_study_template(const char *name, struct lk_text *out) {
         return out->rc;
     }
     return lk_fail(LK_E_USAGE, "--template: expected %s, got \"%.60s\"", lk_study_template_names, name);
+}
+
+/* The columns of the tables that the file names: a line each. */
+static void add_tables(const struct lk_study *s, struct lk_text *out) {
+    if (s->sources_file) {
+        lk_text_add(out, "%s, a line a source: %spath", s->sources_file, s->portrait ? "" : "id, ");
+        for (int a = 0; a < s->n_attributes; a++) {
+            const struct lk_attribute *of = &s->attributes[a];
+            if (of->of) continue;
+            lk_text_add(out, ", %s (", of->name);
+            for (int i = 0; i < of->n; i++) lk_text_add(out, "%s%s", i ? ", " : "", of->keys[i]);
+            lk_text_add(out, ")");
+        }
+        lk_text_add(out, "; sha256 if the picture must not change\n");
+    }
+    if (s->prompts_file)
+        lk_text_add(out,
+                    "%s, a line a prompt: id, text, category (a word of yours); subcategory and target if you like\n",
+                    s->prompts_file);
+}
+
+enum lk_code lk_study_tables(const char *text, size_t n, struct lk_text *out) {
+    struct lk_study *s = lk_calloc(1, sizeof *s);
+    if (!s || !(s->file = lk_strdup("study.json")) || !(s->folder = lk_strdup("."))) {
+        lk_study_close(s);
+        return lk_fail(LK_E_NOMEM, "study new: out of memory");
+    }
+    enum lk_code rc = lk_study_settings_read(s, text, n);
+    if (!rc) rc = lk_study_read_attributes(s);
+    if (!rc) add_tables(s, out);
+    lk_study_close(s);
+    return rc ? rc : out->rc;
 }

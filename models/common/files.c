@@ -111,12 +111,15 @@ enum lk_code lk_model_check_weights(const char *folder, const char *transformer)
     return LK_OK;
 }
 
-enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, lk_identity_fn *identity,
-                                    char out[65]) {
+enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, const char *first,
+                                    lk_identity_fn *identity, char out[65]) {
     char all[8 * 65 + 1] = "";
     for (int i = 0; i < n; i++) {
         char one[65];
-        LK_TRY(identity(&checkpoints[i], one));
+        if (!i && *first)
+            memcpy(one, first, sizeof one);
+        else
+            LK_TRY(identity(&checkpoints[i], one));
         strcat(strcat(all, one), "\n");
     }
     lk_sha256(all, strlen(all), out);

@@ -43,8 +43,8 @@ enum lk_code lk_model_check_weights(const char *folder, const char *transformer)
 
 /* SHA-256 (hex) over the identities of n checkpoints. */
 typedef enum lk_code lk_identity_fn(const struct lk_checkpoint *checkpoint, char out[65]);
-enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, lk_identity_fn *identity,
-                                    char out[65]);
+enum lk_code lk_components_identity(const struct lk_checkpoint *checkpoints, int n, const char *first,
+                                    lk_identity_fn *identity, char out[65]);
 
 /* scheduler/scheduler_config.json of a FlowMatchEulerDiscreteScheduler. Takes and closes `json`. */
 enum lk_code lk_scheduler_config_read(struct lk_flow_match_config *out, struct lk_config *json);

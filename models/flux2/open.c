@@ -4,6 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "models/common/files.h"
+#include "models/embeds.h"
 #include "models/flux2/flux2.h"
 
 enum { TEXT_ENCODER, TRANSFORMER, VAE };
@@ -16,13 +17,14 @@ static const struct lk_component components[] = {{"scheduler", "FlowMatchEulerDi
                                                  {"tokenizer", NULL},
                                                  {NULL, NULL}};
 
-static enum lk_code read_configs(struct lk_flux2 *m, const char *folder,
+static enum lk_code read_configs(struct lk_flux2 *m, const struct lk_pipeline *pipeline,
                                  struct lk_flux2_transformer_config *transformer, struct lk_vae_config *vae) {
+    const char *folder = pipeline->folder;
     struct lk_config *json;
     if (folder) LK_TRY(lk_model_index_check(folder, classes, components));
     LK_TRY(lk_component_config(&json, folder, "scheduler/scheduler_config.json", lk_flux2_released_scheduler));
     LK_TRY(lk_scheduler_config_read(&m->scheduler, json));
-    LK_TRY(lk_component_config(&json, folder, "text_encoder/config.json", lk_flux2_released_text_encoder));
+    LK_TRY(lk_text_encoder_config(pipeline, lk_flux2_released_text_encoder, &json));
     LK_TRY(lk_mistral_config_read(&m->text_config, json));
     LK_TRY(lk_component_config(&json, folder, "transformer/config.json", lk_flux2_released_transformer));
     LK_TRY(lk_flux2_transformer_config_read(transformer, json));
@@ -45,7 +47,7 @@ static enum lk_code open_files(struct lk_flux2 *m, struct lk_pipeline *pipeline)
     lk_free(path);
     if (rc) return rc;
     /* Of its layers the last ones and the head are not used: whoever left their shards out may edit. */
-    LK_TRY(lk_component_open_present(&m->checkpoints[TEXT_ENCODER], folder, "text_encoder", "model"));
+    LK_TRY(lk_text_encoder_open(pipeline, true, &m->checkpoints[TEXT_ENCODER]));
     LK_TRY(lk_transformer_open(&m->checkpoints[TRANSFORMER], folder, pipeline->transformer));
     if (pipeline->transformer) LK_TRY(lk_flux2_rename(&m->checkpoints[TRANSFORMER]));
     LK_TRY(lk_component_open(&m->checkpoints[VAE], folder, "vae", "diffusion_pytorch_model"));
@@ -64,7 +66,7 @@ const struct lk_checkpoint *lk_flux2_checkpoints(const struct lk_pipeline *pipel
 static enum lk_code open_model(struct lk_flux2 *m, struct lk_pipeline *pipeline, bool with_weights) {
     struct lk_flux2_transformer_config transformer;
     struct lk_vae_config vae;
-    LK_TRY(read_configs(m, pipeline->folder, &transformer, &vae));
+    LK_TRY(read_configs(m, pipeline, &transformer, &vae));
     if (with_weights) LK_TRY(open_files(m, pipeline));
     LK_TRY(lk_flux2_transformer_bind(&m->transformer, &transformer, with_weights ? &m->checkpoints[TRANSFORMER] : NULL,
                                      pipeline->compute, pipeline->quantize, pipeline->loras));
@@ -114,7 +116,8 @@ enum lk_code lk_flux2_bind_text(struct lk_pipeline *pipeline, const struct lk_re
     if (m->text.layers && (m->text.n_layers == n_layers || (or_more && m->text.n_layers > n_layers))) return LK_OK;
     struct lk_mistral bound; /* in the old one's place only when it is there: other jobs may want that */
     LK_TRY(lk_mistral_bind(&bound, &m->text_config, n_layers,
-                           pipeline->has_weights ? &m->checkpoints[TEXT_ENCODER] : NULL, pipeline->compute));
+                           pipeline->has_weights && !pipeline->text_identity[0] ? &m->checkpoints[TEXT_ENCODER] : NULL,
+                           pipeline->compute));
     lk_mistral_free(&m->text);
     m->text = bound;
     return LK_OK;

@@ -3,6 +3,7 @@
 
 #include "engine/base/alloc.h"
 #include "models/common/files.h"
+#include "models/embeds.h"
 #include "models/qwen_edit/qwen_edit.h"
 #include "models/parameters.h"
 
@@ -107,7 +108,7 @@ static enum lk_code read_configs(struct lk_qwen_edit *m, const struct lk_pipelin
     if (folder) LK_TRY(check_index(m->kind, folder));
     LK_TRY(lk_component_config(&json, folder, "scheduler/scheduler_config.json", lk_qwen_edit_released_scheduler));
     LK_TRY(lk_scheduler_config_read(&m->scheduler, json));
-    LK_TRY(lk_component_config(&json, folder, "text_encoder/config.json", lk_qwen_edit_released_text_encoder));
+    LK_TRY(lk_text_encoder_config(pipeline, lk_qwen_edit_released_text_encoder, &json));
     LK_TRY(lk_qwen25_vl_config_read(&c->text, json));
     LK_TRY(lk_component_config(&json, folder, "transformer/config.json", transformer));
     LK_TRY(lk_qwen_transformer_config_read(&c->transformer, json));
@@ -139,10 +140,10 @@ static enum lk_code open_tokenizer(struct lk_qwen_edit *m, const struct lk_qwen2
 }
 
 static enum lk_code open_files(struct lk_qwen_edit *m, const struct lk_qwen25_vl_config *text,
-                               const struct lk_pipeline *pipeline) {
+                               struct lk_pipeline *pipeline) {
     const char *folder = pipeline->folder;
     LK_TRY(open_tokenizer(m, text, folder));
-    LK_TRY(lk_component_open(&m->checkpoints[TEXT_ENCODER], folder, "text_encoder", "model"));
+    LK_TRY(lk_text_encoder_open(pipeline, false, &m->checkpoints[TEXT_ENCODER]));
     LK_TRY(lk_transformer_open(&m->checkpoints[TRANSFORMER], folder, pipeline->transformer));
     return lk_component_open(&m->checkpoints[VAE], folder, "vae", "diffusion_pytorch_model");
 }
@@ -164,7 +165,8 @@ static enum lk_code open_model(struct lk_qwen_edit *m, struct lk_pipeline *pipel
     LK_TRY(read_kind(&m->kind, pipeline));
     LK_TRY(read_configs(m, pipeline, &c));
     if (with_weights) LK_TRY(open_files(m, &c.text, pipeline));
-    LK_TRY(lk_qwen25_vl_bind(&m->text, &c.text, false, files[TEXT_ENCODER], pipeline->compute));
+    LK_TRY(lk_qwen25_vl_bind(&m->text, &c.text, false, pipeline->text_identity[0] ? NULL : files[TEXT_ENCODER],
+                             pipeline->compute));
     LK_TRY(lk_qwen_transformer_bind(&m->transformer, &c.transformer, files[TRANSFORMER], pipeline->compute,
                                     pipeline->quantize, pipeline->loras));
     LK_TRY(lk_qwen_vae_bind(&m->vae, &c.vae, files[VAE], pipeline->compute));

@@ -4,6 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "models/common/files.h"
+#include "models/embeds.h"
 #include "models/step1x/step1x.h"
 
 enum { TEXT_ENCODER, TRANSFORMER, VAE };
@@ -61,7 +62,7 @@ static enum lk_code read_configs(struct lk_step1x *m, const struct lk_pipeline *
     if (folder) LK_TRY(lk_model_index_check(folder, classes, components));
     LK_TRY(lk_component_config(&json, folder, "scheduler/scheduler_config.json", lk_step1x_released_scheduler));
     LK_TRY(lk_scheduler_config_read(&m->scheduler, json));
-    LK_TRY(lk_component_config(&json, folder, "text_encoder/config.json", lk_step1x_released_text_encoder));
+    LK_TRY(lk_text_encoder_config(pipeline, lk_step1x_released_text_encoder, &json));
     LK_TRY(lk_qwen25_vl_config_read(&m->text_config, json));
     LK_TRY(lk_component_config(&json, folder, "transformer/config.json",
                                v1p1 ? lk_step1x_released_transformer_v1p1 : lk_step1x_released_transformer_v1p2));
@@ -77,7 +78,7 @@ static enum lk_code read_configs(struct lk_step1x *m, const struct lk_pipeline *
     return check_seams(m, folder, transformer, vae);
 }
 
-static enum lk_code open_files(struct lk_step1x *m, const struct lk_pipeline *pipeline) {
+static enum lk_code open_files(struct lk_step1x *m, struct lk_pipeline *pipeline) {
     const char *folder = pipeline->folder;
     char *path;
     LK_TRY(lk_model_path(folder, "processor/tokenizer.json", &path));
@@ -88,7 +89,7 @@ static enum lk_code open_files(struct lk_step1x *m, const struct lk_pipeline *pi
                      path, m->text_config.image_token_id, image);
     lk_free(path);
     if (rc) return rc;
-    LK_TRY(lk_component_open(&m->checkpoints[TEXT_ENCODER], folder, "text_encoder", "model"));
+    LK_TRY(lk_text_encoder_open(pipeline, false, &m->checkpoints[TEXT_ENCODER]));
     LK_TRY(lk_transformer_open(&m->checkpoints[TRANSFORMER], folder, pipeline->transformer));
     return lk_component_open(&m->checkpoints[VAE], folder, "vae", "diffusion_pytorch_model");
 }
@@ -144,7 +145,8 @@ static enum lk_code open_model(struct lk_step1x *m, struct lk_pipeline *pipeline
     LK_TRY(lk_step1x_transformer_bind(&m->transformer, &transformer, with_weights ? &m->checkpoints[TRANSFORMER] : NULL,
                                       pipeline->compute, pipeline->quantize, pipeline->loras));
     LK_TRY(tell_version(m, pipeline));
-    LK_TRY(lk_qwen25_vl_bind(&m->text, &m->text_config, false, with_weights ? &m->checkpoints[TEXT_ENCODER] : NULL,
+    const bool encodes = with_weights && !pipeline->text_identity[0];
+    LK_TRY(lk_qwen25_vl_bind(&m->text, &m->text_config, false, encodes ? &m->checkpoints[TEXT_ENCODER] : NULL,
                              pipeline->compute));
     return lk_vae_bind(&m->vae, &vae, with_weights ? &m->checkpoints[VAE] : NULL, pipeline->compute);
 }

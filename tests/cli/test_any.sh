@@ -38,6 +38,8 @@ S-02,Put the person in a forest,scene,land
 S-03,"Put the person in a desert, at noon",scene,land
 CSV
 head -n $((n_prompts + 1)) all.csv >prompts.csv
+awk -F, 'BEGIN { print "model,source_id,prompt_id" } NR == FNR { if (FNR > 1) source[++n] = $1; next }
+    FNR > 1 { for (i = 1; i <= n; i++) print "quick," source[i] "," $1 }' sources.csv prompts.csv >list.csv
 flux='"path": "'$data'/flux2/rich/checkpoint", "max_sequence_length": 40, "allow_cut": true, "text_encoder_out_layers": [1, 2, 3], "width": 32, "height": 32'
 cat >study.json <<JSON
 {"schema": 2, "study": "coverings",
@@ -52,7 +54,7 @@ cat >study.json <<JSON
   "qwen": {"path": "$data/qwen_edit/edit2511/checkpoint", "num_inference_steps": 2, "width": 32, "height": 32},
   "seeded": {"path": "$data/qwen_edit/edit2511/checkpoint", "label": "Qwen, other seeds", "num_inference_steps": 2, "width": 32, "height": 32, "seeds": "10:10"}},
  "experiments": {"edits": {"kind": "edit", "seeds": "$seeds"},
-  "kept": {"kind": "pair", "preserve_with": "generic", "models": ["quick"], "seeds": "0"}},
+  "kept": {"kind": "pair", "preset": "list", "list": "list.csv", "preserve_with": "generic", "seeds": "0"}},
  "analysis": {"alpha": 0.05}}
 JSON
 n=$((n_sources * n_prompts * (4 * n_seeds + 1) + n_sources * n_prompts))
@@ -77,7 +79,7 @@ done
 likeness edit -q -m "$data/flux2/rich/checkpoint" -r faces/1.png -p "Make the person a cook" -s 1 --steps 1 -t 1 \
     --max-sequence-length 40 --text-encoder-out-layers 1,2,3 -W 32 -H 32 -o one.png >log
 cmp one.png run/results/edits/quick/kitchen/quick_P1_K-01_s1.png || fail "another picture than edit's"
-mkdir away && mv sources.csv prompts.csv study.json away
+mkdir away && mv sources.csv prompts.csv list.csv study.json away
 
 likeness judge run --slot primary -m judge --from run --mode direct -q -t 1 --devices cpu,cpu -o primary.jsonl >log 2>&1
 [ "$(wc -l <primary.jsonl)" = $n ] || fail "$(wc -l <primary.jsonl) of $n items were judged"
@@ -152,4 +154,18 @@ likeness report --from run --primary primary.jsonl -o report >stdout 2>stderr ||
 grep -q '^| fast |\|| fast |' report/tables/rates_by_model.md && [ -s report/tables/rates_by_attribute_race.md ] || fail "the fourth model is not reported"
 likeness report --from run --primary primary.jsonl --query "SELECT measure, count(*) AS n FROM outcome WHERE measure LIKE 'age%' GROUP BY 1" 2>stderr >stdout
 grep -q 'age.*accuracy | 4 |' stdout && grep -q 'age.*drift | 4 |' stdout || fail "ageing on demand: $(cat stdout)"
+
+# The page on files names what lies in these folders, and nothing else; some files are of the portrait study's own report.
+cd .. && mkdir documented && grep '"item_id":"flux_' portraits/primary.jsonl >flux.jsonl
+likeness report --primary flux.jsonl -o documented/report >stdout 2>stderr || fail "report of the portrait study: $(cat stderr)"
+cp one.png after.png
+awk -F'|' '/^\| `/ { print $2 }' "$SOURCE_DIR/tools/docs/files.md" | grep -o '`[^`]*`' | tr -d '`' >named
+[ "$(wc -l <named)" -ge 20 ] || fail "files.md names too little: $(cat named)"
+while read -r name; do
+    ls -d $name documented/$name >stdout 2>stderr || [ -s stdout ] || fail "files.md names $name, which nothing writes"
+done <named
+for found in run/* report/* documented/report/* survey/* answers/*; do
+    name=$(echo "${found#documented/}" | sed 's/_exp[13]/_exp2/')
+    grep -Fxq -e "$name" -e "$name/*" named || [ $name = run/journal.sqlite-journal ] || fail "$name is not in files.md"
+done
 echo "any: all is well"

@@ -278,19 +278,19 @@ static enum lk_code judge_all(struct runner *r) {
 
 static enum lk_code conclude(const struct runner *r) {
     const char *path = cli_pairs_name(&r->arguments->report);
+    const char *output = r->part ? r->part->whole : r->arguments->output; /* a part's lines go there */
     size_t n_bad = r->n_failed + r->n_refused + r->n_in_vain + r->pairs.rejects.n,
            n_all = r->n_asked + r->pairs.rejects.n;
     if (r->n_low_mass)
         lk_log(LK_LOG_WARNING,
                "%zu of %zu items: the judge gave the digits 1 to 5 less than 0.9 of its probability; see "
                "\"low_mass\" in %s",
-               r->n_low_mass, n_all, r->arguments->output);
+               r->n_low_mass, n_all, output);
     if (r->n_mended)
         lk_log(LK_LOG_WARNING, "%zu answers had raw line ends in strings or trailing commas, which were read",
                r->n_mended);
     if (r->n_refused)
-        lk_log(LK_LOG_WARNING, "%zu items were refused by the judge; see \"refusal\" in %s", r->n_refused,
-               r->arguments->output);
+        lk_log(LK_LOG_WARNING, "%zu items were refused by the judge; see \"refusal\" in %s", r->n_refused, output);
     if (r->n_skipped)
         lk_log(LK_LOG_INFO, "%zu were judged before, %zu failed or were refused then", r->n_skipped - r->n_in_vain,
                r->n_in_vain);

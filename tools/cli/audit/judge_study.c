@@ -8,6 +8,7 @@
 #include "engine/base/log.h"
 #include "eval/design/study.h"
 #include "eval/document/files.h"
+#include "tools/cli/audit/known.h"
 #include "tools/cli/audit/judge.h"
 
 static const char *const slots[] = {"primary", "secondary"};
@@ -48,8 +49,7 @@ enum lk_code cli_judge_study(const struct cli_arguments *a) {
     int n_asked = 0;
     if (a->output && !a->review.slot)
         return lk_fail(LK_E_USAGE, "--output: goes with --slot; without it the answers lie in %s/judges", run);
-    char *path = a->report.study_file ? lk_strdup(a->report.study_file) : lk_format("%s/study.json", run);
-    enum lk_code rc = path ? lk_study_open(&study, path) : lk_fail(LK_E_NOMEM, "judge run: out of memory");
+    enum lk_code rc = cli_run_study(&study, run, a->report.study_file);
     for (int slot = 0; slot < N_SLOTS && !rc; slot++) {
         const struct lk_study_judge *judge = lk_study_judge(study, slot);
         if (!judge || (a->review.slot && strcmp(a->review.slot, slots[slot]))) continue;
@@ -60,12 +60,12 @@ enum lk_code cli_judge_study(const struct cli_arguments *a) {
         rc = LK_OK;
     }
     if (!rc && !n_asked)
-        rc =
-            lk_fail(LK_E_USAGE,
-                    "judge run: %s names no %s%sjudge: give --slot, --model and --output, or the study file \"judges\" "
-                    "('likeness help study-file')",
-                    path, a->review.slot ? a->review.slot : "", a->review.slot ? " " : "");
+        rc = lk_fail(LK_E_USAGE,
+                     "judge run: %s names no %s%sjudge: give --slot, --model and --output, or the study "
+                     "file \"judges\" "
+                     "('likeness help study-file')",
+                     a->report.study_file ? a->report.study_file : run, a->review.slot ? a->review.slot : "",
+                     a->review.slot ? " " : "");
     lk_study_close(study);
-    lk_free(path);
     return rc || !partly.code ? rc : lk_error_set(&partly);
 }

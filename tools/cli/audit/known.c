@@ -4,13 +4,23 @@
 
 #include "engine/base/alloc.h"
 
-enum lk_code cli_known_study(struct lk_study **study, const struct cli_report_arguments *a) {
+enum lk_code cli_run_study(struct lk_study **study, const char *run, const char *file) {
     *study = NULL;
-    if (!a->runs.n) return LK_OK;
-    char *path = lk_format("%s/study.json", a->runs.values[0]);
-    enum lk_code rc = path ? lk_study_open(study, path) : lk_fail(LK_E_NOMEM, "--from: out of memory");
+    if (file) return lk_study_open(study, file);
+    char *path = lk_format("%s/study.json", run);
+    if (!path) return lk_fail(LK_E_NOMEM, "--from: out of memory");
+    enum lk_code rc = access(path, F_OK) ? lk_fail(LK_E_NOT_FOUND,
+                                                   "--from %s: expected a folder that 'likeness study run' filled, got "
+                                                   "%s",
+                                                   run, access(run, F_OK) ? "none" : "one without study.json")
+                                         : lk_study_open(study, path);
     lk_free(path);
     return rc;
+}
+
+enum lk_code cli_known_study(struct lk_study **study, const struct cli_report_arguments *a) {
+    *study = NULL;
+    return a->runs.n ? cli_run_study(study, a->runs.values[0], NULL) : LK_OK;
 }
 
 enum lk_code cli_known_items(struct lk_dataset *data, const struct lk_study *study) {

@@ -5,6 +5,8 @@
 #include "eval/scores/dataset.h"
 #include "tools/cli/core/options.h"
 
+/* The study of a run: its own copy, or the file that it is of (NULL: not named). */
+enum lk_code cli_run_study(struct lk_study **study, const char *run, const char *file);
 /* The study of the first run of --from; NULL without one. */
 enum lk_code cli_known_study(struct lk_study **study, const struct cli_report_arguments *arguments);
 /* Its outputs, after which data knows no others. Nothing is added of NULL, nor of the documents' study, whose ids say

@@ -1,3 +1,4 @@
+#include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
 
 #include <cjson/cJSON.h>
@@ -180,10 +181,7 @@ static enum lk_code add_job(struct cli_pairs *pairs, const char *folder, const s
 /* file: the study that the run is of; NULL: the run's own copy, which knows sources by absolute paths alone. */
 static enum lk_code add_run(struct cli_pairs *pairs, const char *folder, const char *file, bool needs_source) {
     struct lk_study *study;
-    char *path = file ? lk_strdup(file) : lk_format("%s/study.json", folder);
-    if (!path) return lk_fail(LK_E_NOMEM, "out of memory for the pictures of a run");
-    enum lk_code rc = lk_study_open(&study, path);
-    lk_free(path);
+    enum lk_code rc = cli_run_study(&study, folder, file);
     if (rc) return rc;
     for (size_t i = 0; i < lk_study_n_jobs(study) && !rc; i++) {
         struct lk_study_job job;

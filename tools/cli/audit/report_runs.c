@@ -1,3 +1,4 @@
+#include "tools/cli/audit/known.h"
 #include "tools/cli/audit/report_runs.h"
 
 #include <cjson/cJSON.h>
@@ -140,10 +141,7 @@ static enum lk_code compare_studies(const struct cli_report_runs *runs, const st
 
 static enum lk_code add_study(struct cli_report_runs *runs, const struct cli_report_arguments *a, const char *folder) {
     struct lk_study *study;
-    char *path = lk_format("%s/study.json", folder);
-    if (!path) return lk_fail(LK_E_NOMEM, "report: out of memory");
-    enum lk_code rc = lk_study_open(&study, path);
-    lk_free(path);
+    enum lk_code rc = cli_run_study(&study, folder, NULL);
     if (rc) return rc;
     lk_text_add(&runs->hashes, "%s%s", runs->hashes.n ? "," : "", lk_study_hash(study));
     if (!runs->first) {

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/log.h"
 #include "eval/study/random.h"
 
 static enum lk_code read_sample(const char *text, size_t n, size_t *out) {
@@ -14,6 +15,7 @@ static enum lk_code read_sample(const char *text, size_t n, size_t *out) {
     if (end == text || end[percent] || !(value > 0) || (percent && value > 100) || (!percent && value != floor(value)))
         return lk_fail(LK_E_USAGE, "--sample: expected a share as 1%% or a number, got \"%s\"", text);
     value = ceil(percent ? value * (double)n / 100 : value);
+    if (value > (double)n) lk_log(LK_LOG_WARNING, "--sample %s: there are %zu in all: each is taken", text, n);
     *out = value < (double)n ? (size_t)value : n;
     return LK_OK;
 }

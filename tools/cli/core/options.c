@@ -49,7 +49,8 @@ static const struct cli_option options[] = {
     {.name = "all",
      .kind = CLI_FLAG,
      .group = "Output",
-     .help = "a table of memory budgets and precisions: what is resident, what is streamed, seconds a step",
+     .help = "a table of memory budgets and precisions: GB of weights that stay + GB streamed for each step, seconds a "
+             "step; its legend is on stderr",
      .commands = ON(CLI_PLAN),
      .offset = FIELD(all_budgets)},
     {.name = "manifest",

@@ -47,6 +47,7 @@ enum lk_code cli_choose_quantize(const char *model, const struct lk_job *job, in
     const bool here = strncmp(job->run.device, "sm_", 3) != 0;
     const uint64_t host = job->run.host_ram;
     options.configs = true;
+    options.prompt_embeds = job->request.prompt_embeds;
     LK_TRY(lk_pipeline_open_with(&pipeline, model, &options));
     enum lk_code rc = lk_job_complete(&one, pipeline, NULL);
     lk_pipeline_close(pipeline);

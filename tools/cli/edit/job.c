@@ -118,7 +118,8 @@ static void warn_of_repeats(const struct lk_loras *loras) {
 
 static enum lk_code open_model(struct state *s) {
     const struct cli_jobs *jobs = s->jobs;
-    const struct lk_pipeline_options options = cli_pipeline_options(&jobs->list[0].job.run);
+    struct lk_pipeline_options options = cli_pipeline_options(&jobs->list[0].job.run);
+    options.prompt_embeds = jobs->embeds ? NULL : jobs->list[0].job.request.prompt_embeds;
     LK_TRY(lk_pipeline_open_with(&s->pipeline, jobs->model, &options));
     for (int i = 0; i < jobs->n; i++) {
         const char *output = jobs->embeds ? jobs->embeds : jobs->list[i].output;

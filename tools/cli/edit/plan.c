@@ -383,6 +383,11 @@ static enum lk_code print_table(struct lk_pipeline *pipeline, struct lk_device *
     enum lk_code rc = table(pipeline, target, a, rows);
     char *text = !rc && a->json ? cJSON_Print(rows) : NULL;
     if (text) puts(text);
+    if (!rc && !a->json)
+        lk_log(LK_LOG_INFO,
+               "GiB: memory that the GPU may use. Below bf16, q8 or nf4 (how the transformer's weights are stored): GB "
+               "of them that stay there + GB that are streamed for each step, and the modelled seconds of a step. all: "
+               "every part of the model stays; otherwise one stage's weights are there at a time. -: it does not fit.");
     cJSON_free(text);
     cJSON_Delete(rows);
     return rc;
@@ -415,6 +420,7 @@ static enum lk_code run(struct lk_device *target, const struct cli_arguments *gi
     }
     struct lk_pipeline_options options = cli_pipeline_options(&a.job.run);
     options.configs = true;
+    options.prompt_embeds = a.job.request.prompt_embeds;
     LK_TRY(lk_pipeline_open_with(&pipeline, a.model, &options));
     enum lk_code rc = (a.all_budgets ? print_table : plan)(pipeline, target, &a);
     lk_pipeline_close(pipeline);

@@ -74,16 +74,24 @@ enum lk_code study_count(const char *folder, struct lk_journal_counts *out) {
     return study_each_journal(folder, add_counts, out);
 }
 
+enum { SHOWN_FAILURES = 10 };
+struct failures {
+    bool json;
+    int64_t n;
+};
+
 static enum lk_code print_failure(void *context, const struct lk_journal_row *row) {
+    struct failures *f = context;
     struct lk_text text = {0};
-    if (*(const bool *)context) {
+    f->n++;
+    if (f->json) {
         lk_text_add(&text, "{\"item_id\":");
         lk_text_json(&text, row->entry.name);
         lk_text_add(&text, ",\"error\":");
         lk_text_json(&text, row->made.error);
         lk_text_add(&text, "}\n");
         fputs(text.bytes ? text.bytes : "", stdout);
-    } else {
+    } else if (f->n <= SHOWN_FAILURES) {
         printf("failed: %s: ", row->entry.name);
         lk_log_text(stdout, row->made.error, false);
         putchar('\n');
@@ -98,7 +106,8 @@ static enum lk_code print_failures(void *context, struct lk_journal *journal, co
 
 enum lk_code study_status(const struct cli_arguments *a) {
     struct lk_journal_counts counts;
-    bool json = a->json;
+    const bool json = a->json;
+    struct failures failures = {json, 0};
     if (!a->more[0]) return lk_fail(LK_E_USAGE, "study status: expected the folder of a run");
     LK_TRY(study_count(a->more[0], &counts));
     for (int m = 0; m < LK_JOURNAL_MAX_MODELS; m++) {
@@ -119,7 +128,10 @@ enum lk_code study_status(const struct cli_arguments *a) {
     if (counts.n_kept && !json)
         printf("%lld pictures are no longer asked for; 'likeness study prune %s' deletes them\n",
                (long long)counts.n_kept, a->more[0]);
-    return study_each_journal(a->more[0], print_failures, &json);
+    enum lk_code rc = study_each_journal(a->more[0], print_failures, &failures);
+    if (!rc && !json && failures.n > SHOWN_FAILURES)
+        printf("failed: %lld more, which --json lists\n", (long long)(failures.n - SHOWN_FAILURES));
+    return rc;
 }
 
 struct pruned {

@@ -60,7 +60,11 @@ static enum lk_code check(const struct cli_arguments *a, const struct lk_study *
     warn_of_colours(study);
     if (!lk_study_is_documented(study)) warn_of_few_sources(study);
     if (!rc) rc = warn_of_same_models(study);
-    return rc || *n ? rc : study_can_run(a, study);
+    if (rc || !*n) return rc ? rc : study_can_run(a, study);
+    if (!study_can_run(a, study) || strstr(text->bytes, lk_error_text())) return LK_OK;
+    lk_text_add(text, "%s\n", lk_error_text());
+    ++*n;
+    return text->rc;
 }
 
 enum lk_code study_check(const struct cli_arguments *a) {
@@ -84,8 +88,13 @@ enum lk_code study_check(const struct cli_arguments *a) {
 
 enum lk_code study_new(const struct cli_arguments *a) {
     struct lk_text text = {0};
+    struct lk_text tables = {0};
     enum lk_code rc = lk_study_template(a->study.template, &text);
+    if (!rc) rc = lk_study_tables(text.bytes, text.n, &tables);
     if (!rc) rc = cli_output_write(a, &text);
+    for (const char *at = tables.bytes; !rc && at && *at; at += strcspn(at, "\n") + 1)
+        lk_log(LK_LOG_INFO, "%.*s", (int)strcspn(at, "\n"), at);
+    lk_text_free(&tables);
     lk_text_free(&text);
     return rc;
 }

@@ -10,7 +10,7 @@ const struct cli_verb cli_study_verbs[] = {
      .summary = "write a study file to begin with",
      .options = "template output overwrite",
      .text = "A study file names sources, prompts, models with their parameters, and experiments. 'likeness help "
-             "study-file' explains its keys.",
+             "study-file' explains its keys. The columns that its tables of sources and prompts need are told.",
      .examples = (const char *const[]){"A study of one's own", "likeness study new --template own -o study.json",
                                        "The portrait study's experiment 1",
                                        "likeness study new --template exp1 -o study.json", NULL},

@@ -292,13 +292,11 @@ static enum lk_code write_survey(struct survey_new *s) {
 
 static enum lk_code make(struct survey_new *s) {
     const char *slash = strrchr(s->arguments->output, '/');
-    char *path = lk_format("%s/study.json", s->run);
     s->folder = slash ? lk_format("%.*s", (int)(slash - s->arguments->output), s->arguments->output) : lk_strdup(".");
     s->job = lk_malloc(sizeof *s->job);
     s->other = lk_malloc(sizeof *s->other);
-    enum lk_code rc = path && s->folder && s->job && s->other ? lk_study_open(&s->study, path)
-                                                              : lk_fail(LK_E_NOMEM, "survey new: out of memory");
-    lk_free(path);
+    enum lk_code rc = s->folder && s->job && s->other ? cli_run_study(&s->study, s->run, NULL)
+                                                      : lk_fail(LK_E_NOMEM, "survey new: out of memory");
     if (!rc) rc = choose_items(s);
     return rc ? rc : write_survey(s);
 }

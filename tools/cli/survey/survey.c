@@ -258,6 +258,12 @@ enum lk_code survey_hit(const struct cli_arguments *a) {
     return LK_OK;
 }
 
+/* Simulated participants that nobody counted: 30, if there are so many places. */
+static int pilots(const struct lk_survey_study *study) {
+    const int n = study->n_tasks * study->places;
+    return n < 30 ? n : 30;
+}
+
 enum lk_code cli_survey(const struct cli_arguments *a) {
     struct opened o;
     const char *what = a->verb->name;
@@ -268,7 +274,7 @@ enum lk_code cli_survey(const struct cli_arguments *a) {
                       : pay    ? survey_pay(a, o.study, o.survey)
                       : links  ? print_links(&o, a->more[1])
                       : forget ? lk_survey_forget(o.survey, a->more[1])
-                      : pilot  ? lk_survey_pilot(o.survey, a->survey.pilot ? (int)a->survey.pilot : 30,
+                      : pilot  ? lk_survey_pilot(o.survey, a->survey.pilot ? (int)a->survey.pilot : pilots(o.study),
                                                  milliseconds_of(CLOCK_REALTIME))
                                : survey_codes(a, o.study, o.survey);
     close_all(&o);

@@ -189,7 +189,7 @@ const struct cli_verb cli_survey_verbs[] = {
      .summary = "fill the store with simulated participants",
      .operands = "SURVEY.json",
      .options = "pilot store",
-     .says = (const char *const[]){"pilot", NULL, "how many [default: 30]", NULL},
+     .says = (const char *const[]){"pilot", NULL, "how many [default: 30, or as many as there are places]", NULL},
      .run = cli_survey},
     {.name = "hit", .summary = "print the settings of a task on Mechanical Turk", .options = "", .run = survey_hit},
     {.name = "cost",

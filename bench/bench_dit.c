@@ -1,13 +1,14 @@
 /* One forward of a diffusion transformer on the CPU, beside diffusers on torch:
  *
  *     bench_dit FOLDER [--family flux2|qwen|step1x|sd|stage_c|vae] [-o md|csv|json] [-r REPETITIONS] [-t THREADS]
- *               [-d bf16|f32] [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER | -l LORA]
+ *               [-d bf16|f32] [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER | -l LORA | -c ACCEL]
  *
  * FOLDER/transformer (sd: unet, stage_c: prior, vae: vae) holds the weights ("PYTHON bench/peers/diffusers_dit.py
  * --make FOLDER" makes a depth-cut model of full width; --family there too). -p "PYTHON bench/peers/diffusers_dit.py"
  * starts the peer; the two alternate, on the same inputs, and the velocities are compared at the end. Both sides embed
  * the context and make the RoPE table in each forward. -b: time per kind of op. -l: of flux2, the same model with an
- * adapter (make_lora) alternates with that without, and the two are compared. */
+ * adapter (make_lora) alternates with that without, and the two are compared. -c: of flux2, a forward alternates with
+ * one whose step cache (--accel of edit, with steps=0) computes, and with one that it leaves out. */
 #include <getopt.h>
 
 #include "bench/bench.h"
@@ -20,6 +21,8 @@
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "engine/rng.h"
+#include "models/common/cache.h"
+#include "models/family.h"
 #include "weights/lora/lora.h"
 
 static const struct dit_family *const families[] = {&dit_flux2, &dit_qwen,    &dit_step1x,
@@ -27,7 +30,7 @@ static const struct dit_family *const families[] = {&dit_flux2, &dit_qwen,    &d
 
 struct options {
     const char *format;
-    const char *folder, *peer, *lora;
+    const char *folder, *peer, *lora, *accel;
     const struct dit_family *family;
     int repetitions, threads;
     enum lk_dtype dtype;
@@ -269,6 +272,81 @@ static enum lk_code run_adapter(struct lk_device *dev, struct job *job) {
     return rc;
 }
 
+/* A step cache's gates for two steps, of which the second is left out. */
+static enum lk_code begin_cache(struct lk_device *dev, const struct job *job, struct lk_walk *walk) {
+    const struct lk_flux2_transformer_config *c = &((const struct lk_flux2_transformer *)job->model)->config;
+    const struct dit_tokens *n = &job->o->n;
+    const struct lk_cache_sizes sizes = {
+        n->txt, n->noise + n->ref, n->noise, c->dim, {c->num_layers, c->num_single_layers}};
+    walk->dev = dev;
+    walk->dtype = job->o->dtype;
+    return lk_cache_prepare(walk, 0, 1, &sizes);
+}
+
+static enum lk_code forward_of(struct lk_device *dev, struct job *job, struct lk_walk *walk, int side) {
+    dit_flux2_cache = side ? lk_walk_cache(walk, 0) : NULL;
+    dit_flux2_step = side == 2;
+    return forward(dev, job);
+}
+
+enum { SIDES = 3 }; /* without a cache, computed, left out */
+
+/* Memory for all, and what each costs. */
+static enum lk_code prepare_cached(struct lk_device *dev, struct job *job, struct lk_walk *walk,
+                                   struct lk_cost costs[SIDES]) {
+    struct lk_device *plan;
+    LK_TRY(lk_device_plan_create(dev, &plan));
+    enum lk_code rc = make_tensors(plan, job);
+    if (!rc) rc = begin_cache(plan, job, walk);
+    for (int side = 0; side < SIDES && !rc; side++) rc = forward_of(plan, job, walk, side);
+    const size_t bytes = plan->arena.peak;
+    lk_device_free(plan);
+    if (!rc) rc = lk_device_prepare(dev, bytes);
+    if (!rc) rc = make_tensors(dev, job);
+    if (!rc) rc = begin_cache(dev, job, walk);
+    if (!rc) rc = fill(dev, &job->inputs.x, 1);
+    if (!rc) rc = fill(dev, &job->inputs.prompt_embeds, 2);
+    for (int side = 0; side < SIDES && !rc; side++) {
+        const uint64_t before = dev->cost.flops;
+        rc = forward_of(dev, job, walk, side);
+        costs[side].flops = dev->cost.flops - before;
+    }
+    return rc;
+}
+
+static enum lk_code run_cached(struct lk_device *dev, struct job *job) {
+    static const char *const names[SIDES] = {"without", "computed", "left out"};
+    const struct options *o = job->o;
+    const struct lk_request request = {.accel = o->accel, .num_inference_steps = 2};
+    const struct lk_pipeline pipeline = {.family = &lk_family_flux2, .name = "flux2-dev"};
+    struct lk_walk walk = {.request = &request};
+    struct lk_cost costs[SIDES];
+    struct samples *sides = lk_calloc(SIDES, sizeof *sides);
+    struct bench_table table = {.format = o->format};
+    enum lk_code rc = sides ? lk_cache_begin_walk(&walk, &pipeline) : lk_fail(LK_E_NOMEM, "samples: out of memory");
+    if (!rc && !walk.caches) rc = lk_fail(LK_E_USAGE, "-c: expected a step cache, got %s", o->accel);
+    if (!rc) rc = prepare_cached(dev, job, &walk, costs);
+    for (int i = 0; i < o->repetitions && !rc; i++)
+        for (int side = 0; side < SIDES && !rc; side++) {
+            const double start = bench_now_ns(), cpu_start = bench_cpu_ns();
+            rc = forward_of(dev, job, &walk, side);
+            sides[side].ns[i] = bench_now_ns() - start;
+            sides[side].cpu_ns[i] = bench_cpu_ns() - cpu_start;
+        }
+    for (int side = 0; side < SIDES && !rc; side++) {
+        double over[BENCH_MAX_SAMPLES];
+        for (int i = 0; i < o->repetitions; i++) over[i] = sides[side].cpu_ns[i] / sides[0].cpu_ns[i];
+        print_side(&table, o, names[side], &costs[side], &sides[side]);
+        bench_number(&table, "over_without_cpu", 4, bench_statistics(over, o->repetitions).median);
+        bench_number(&table, "flops_over_without", 4, (double)costs[side].flops / (double)costs[0].flops);
+        bench_end_row(&table);
+    }
+    if (!rc) bench_end(&table);
+    lk_cache_end_walk(&walk);
+    lk_free(sides);
+    return rc;
+}
+
 static enum lk_code run(struct lk_device *dev, struct job *job) {
     const struct options *o = job->o;
     struct lk_cost cost;
@@ -318,7 +396,7 @@ static enum lk_code open_and_run(const struct options *o, struct lk_device *dev)
     if (!rc) {
         struct job job = {.model = models[0], .adapted = models[1], .o = o};
         rc = make_host_arrays(&job);
-        if (!rc) rc = (o->lora ? run_adapter : run)(dev, &job);
+        if (!rc) rc = (o->lora ? run_adapter : o->accel ? run_cached : run)(dev, &job);
         free_host_arrays(&job);
     }
     for (int i = 0; i < 2; i++)
@@ -336,7 +414,7 @@ static const struct dit_family *find_family(const char *name) {
 
 static bool parse(struct options *o, int argc, char **argv) {
     static const struct option long_options[] = {{"family", required_argument, NULL, 'f'}, {0}};
-    for (int c; (c = getopt_long(argc, argv, "f:o:r:t:d:T:N:R:p:l:b", long_options, NULL)) != -1;) {
+    for (int c; (c = getopt_long(argc, argv, "f:o:r:t:d:T:N:R:p:l:c:b", long_options, NULL)) != -1;) {
         if (c == 'f')
             o->family = find_family(optarg);
         else if (c == 'o')
@@ -359,6 +437,8 @@ static bool parse(struct options *o, int argc, char **argv) {
             o->peer = optarg;
         else if (c == 'l')
             o->lora = optarg;
+        else if (c == 'c')
+            o->accel = optarg;
         else if (c == 'b')
             o->per_op = true;
         else
@@ -366,7 +446,8 @@ static bool parse(struct options *o, int argc, char **argv) {
     }
     if (optind + 1 != argc) return false;
     o->folder = argv[optind];
-    if (o->lora && (o->peer || o->family != &dit_flux2)) return false;
+    if ((o->lora || o->accel) && (o->peer || o->family != &dit_flux2)) return false;
+    if (o->lora && o->accel) return false;
     return o->family && bench_format_known(o->format) && o->repetitions >= 1 && o->repetitions <= BENCH_MAX_SAMPLES &&
            o->threads >= 1 && o->n.txt >= 1 && o->n.noise >= 1 && o->n.ref >= 0;
 }
@@ -378,7 +459,7 @@ int main(int argc, char **argv) {
     if (!parse(&o, argc, argv)) {
         fputs("usage: bench_dit FOLDER [--family flux2|qwen|step1x|sd|stage_c|vae] [-o md|csv|json] [-r REPETITIONS] "
               "[-t THREADS] "
-              "[-d bf16|f32] [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER | -l LORA]\n",
+              "[-d bf16|f32] [-T TXT] [-N NOISE] [-R REF] [-b] [-p PEER | -l LORA | -c ACCEL]\n",
               stderr);
         return 2;
     }

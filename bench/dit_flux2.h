@@ -6,8 +6,11 @@
 #include "engine/rope_table.h"
 #include "models/flux2/transformer.h"
 
-/* Adapters of the model that is opened next. */
+/* Adapters of the model that is opened next; the step cache of the forwards that follow, NULL: none, and their step, 0
+ * or 1. */
 static struct lk_loras *dit_flux2_loras;
+static struct lk_cache *dit_flux2_cache;
+static int dit_flux2_step;
 
 static inline enum lk_code dit_flux2_open(void **model, struct lk_config *json, const struct lk_checkpoint *checkpoint,
                                           enum lk_dtype compute) {
@@ -55,9 +58,14 @@ static inline enum lk_code dit_flux2_rope(const void *model, const struct dit_to
 
 static inline enum lk_code dit_flux2_forward(struct lk_device *dev, const void *model, const struct dit_inputs *in) {
     struct lk_flux2_conditioning conditioning = {.context = in->context, .cos = in->cos, .sin = in->sin};
-    struct lk_flux2_pass pass = {.x = &in->x, .conditioning = &conditioning, .velocity = &in->velocity};
+    struct lk_flux2_pass pass = {.x = &in->x,
+                                 .conditioning = &conditioning,
+                                 .step = dit_flux2_step,
+                                 .velocity = &in->velocity,
+                                 .cache = dit_flux2_cache};
     size_t mark = lk_arena_mark(&dev->arena);
-    LK_TRY(lk_flux2_look_ahead(dev, model, in->x.dtype, &(float){500.0f}, 1, 4.0f, &conditioning.ahead));
+    LK_TRY(lk_flux2_look_ahead(dev, model, in->x.dtype, (const float[]){500.0f, 490.0f}, dit_flux2_step + 1, 4.0f,
+                               &conditioning.ahead));
     LK_TRY(lk_flux2_embed_context(dev, model, &in->prompt_embeds, &in->context));
     LK_TRY(lk_flux2_transformer_forward(dev, model, &pass, 1));
     lk_arena_release(&dev->arena, mark);

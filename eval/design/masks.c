@@ -91,6 +91,8 @@ static enum lk_code read_drawn(struct lk_study *s, struct lk_study_model *m, con
                     feather->valuedouble != feather->valueint))
         return lk_study_bad(s, field, "feather: expected a whole number from 0 to 512");
     if (paste && !cJSON_IsBool(paste)) return lk_study_bad(s, field, "paste: expected true or false");
+    if (feather && feather->valueint && paste && cJSON_IsFalse(paste))
+        return lk_study_bad(s, field, "feather: nothing is mixed with \"paste\": false; leave one of them out");
     char pixels[16];
     snprintf(pixels, sizeof pixels, "%d", feather ? feather->valueint : 0);
     if (feather) LK_TRY(lk_parameter_parse(lk_parameter_named("mask_feather"), &m->job, field, pixels));

@@ -28,7 +28,8 @@ static const char schema[] =
     "CREATE TABLE outcome(item INTEGER, measure TEXT, who TEXT, value REAL);"
     "CREATE TABLE alternative(item INTEGER, measure TEXT, who TEXT, value REAL);"
     "CREATE TABLE masked(item INTEGER PRIMARY KEY, what TEXT, edited REAL, kept_exact INTEGER, seam REAL, source_seam "
-    "REAL);";
+    "REAL);"
+    "CREATE TABLE cached(item INTEGER PRIMARY KEY, computed REAL);";
 
 enum lk_code lk_audit_open(struct lk_audit **out, const char *path) {
     struct lk_audit *a = lk_calloc(1, sizeof *a);
@@ -211,6 +212,21 @@ static enum lk_code add_mask(struct lk_audit *a, const char *item, const cJSON *
                       has_seam ? seam->valuedouble : 0.0, has_seam ? source->valuedouble : 0.0);
 }
 
+/* The share of an output's steps that its cache computed, over all gates. */
+static enum lk_code add_computed(struct lk_audit *a, const char *item, const cJSON *line) {
+    const cJSON *steps = cJSON_GetObjectItemCaseSensitive(line, "steps"), *one,
+                *list = cJSON_GetObjectItemCaseSensitive(line, "computed_steps");
+    double sum = 0;
+    int n = 0;
+    cJSON_ArrayForEach(one, list) {
+        sum += cJSON_IsNumber(one) ? one->valuedouble : 0;
+        n++;
+    }
+    if (!n || !cJSON_IsNumber(steps) || !(steps->valuedouble > 0)) return LK_OK;
+    return lk_sql_run(&a->sql, "INSERT OR REPLACE INTO cached SELECT item,?2 FROM output WHERE item_id=?1", "td", item,
+                      sum / (n * steps->valuedouble));
+}
+
 static enum lk_code add_line(struct lk_audit *a, const struct lk_json_record *record, const char *name) {
     cJSON *line = cJSON_ParseWithLength(record->text, record->n);
     const char *const keys[] = {"item_id", "status", "error", "output_path", "output_sha256"};
@@ -230,6 +246,7 @@ static enum lk_code add_line(struct lk_audit *a, const struct lk_json_record *re
                      name, record->line, text[0]);
     const cJSON *hosted = cJSON_GetObjectItemCaseSensitive(line, "hosted");
     if (!rc && cJSON_IsObject(hosted)) rc = add_answer(a, text[0], hosted);
+    if (!rc) rc = add_computed(a, text[0], line);
     const cJSON *masked = cJSON_GetObjectItemCaseSensitive(line, "masked");
     if (!rc && cJSON_IsObject(masked)) rc = add_mask(a, text[0], line, masked);
     cJSON_Delete(line);

@@ -11,10 +11,10 @@
  *     lk_audit_close(audit);
  *
  * Tables: attribute, source, prompt, model, output, answer (what hosted models said), score, measure, outcome,
- * alternative, masked (an output under a mask), rewrite (a prompt and a source of a model that has a rewriter), rewrite_word (what the rewriter added,
- * removed and kept of group_word); views: item (an output with
- * all its factors, a column each), measured (a measure of an item: 0, 1, or between where judges differ). A source's
- * attributes are columns under their own names. */
+ * alternative, masked (an output under a mask), cached (one with a step cache), rewrite (a prompt and a source of a
+ * model that has a rewriter), rewrite_word (what the rewriter added, removed and kept of group_word); views: item (an
+ * output with all its factors, a column each), measured (a measure of an item: 0, 1, or between where judges differ). A
+ * source's attributes are columns under their own names. */
 #pragma once
 
 #include "eval/design/study.h"

@@ -9,6 +9,8 @@
 
 static const char *const lists[LK_CACHE_GATES] = {"double", "single"}; /* names of gates in the recipe */
 
+enum { LEAST_STEPS = 10 };
+
 /* Published for these models, by the names of `likeness models`: TensorRT-LLM's pipeline_flux2.py (after its pull
  * request 11868, before which it had Wan's) and mlx-teacache's fit of ten prompts at 512 x 512. Nobody has published
  * one of Qwen-Image-Edit, Step1X-Edit or FLUX.2-klein. */
@@ -44,6 +46,11 @@ enum lk_code lk_cache_begin_walk(struct lk_walk *w, const struct lk_pipeline *pi
         return lk_fail(LK_E_USAGE, "accel: region is of Step1X-Edit; %s has fbcache,threshold=X", pipeline->name);
     if (!rule.method) return LK_OK;
     LK_TRY(find_poly(pipeline->name, &rule));
+    if (w->request->num_inference_steps < LEAST_STEPS && !rule.listed)
+        return lk_fail(LK_E_USAGE,
+                       "accel: expected %d steps or more, got %d: fewer are too far apart to leave blocks out; "
+                       "steps=0:1:... says which are computed all the same",
+                       LEAST_STEPS, w->request->num_inference_steps);
     w->caches = lk_calloc(2 * LK_CACHE_GATES, sizeof *w->caches);
     if (!w->caches) return lk_fail(LK_E_NOMEM, "accel: out of memory");
     for (int i = 0; i < 2 * LK_CACHE_GATES; i++) w->caches[i].rule = rule;

@@ -112,12 +112,12 @@ static void step1x(void **state) {
     one_image(&tiny_edits[2]);
 }
 
-/* Steps whose blocks are left out by each gate, by one of two, by none; decided and given. */
+/* Steps whose blocks are left out: behind the first of each list, behind the first of all, all of them. */
 static void step_caches(void **state) {
     (void)state;
-    one_image_with(&tiny_edits[0], 4, "dbcache,f=1,threshold=0.3,warmup=1");
+    one_image_with(&tiny_edits[0], 4, "dbcache,f=1,steps=0:2");
     one_image_with(&tiny_edits[1], 3, "fbcache,steps=0:2");
-    one_image_with(&tiny_edits[2], 3, "teacache,threshold=0.9,poly=1:0.1");
+    one_image_with(&tiny_edits[2], 3, "teacache,steps=0:1");
 }
 
 /* Rings that are given: one that cannot hold the largest weight is refused before anything is read. */

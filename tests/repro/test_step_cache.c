@@ -146,10 +146,11 @@ static void test_decisions(void **state) {
     static const struct {
         const char *accel;
         struct lk_cache_rule rule;
-    } cases[] = {{"fbcache,threshold=0.06", {LK_CACHE_FIRST_BLOCK, 0.06, .warmup = 1, .last = true}},
-                 {"fbcache,threshold=0.9", {LK_CACHE_FIRST_BLOCK, 0.9, .warmup = 1, .last = true}},
-                 {"fbcache,threshold=0.3,last=off", {LK_CACHE_FIRST_BLOCK, 0.3, .warmup = 1}},
-                 {"fbcache,threshold=0.3,warmup=3,row=2", {LK_CACHE_FIRST_BLOCK, 0.3, .warmup = 3, .row = 2, .last = true}}};
+    } cases[] = {
+        {"fbcache,threshold=0.06", {LK_CACHE_FIRST_BLOCK, 0.06, .warmup = 1, .last = true}},
+        {"fbcache,threshold=0.9", {LK_CACHE_FIRST_BLOCK, 0.9, .warmup = 1, .last = true}},
+        {"fbcache,threshold=0.3,last=off", {LK_CACHE_FIRST_BLOCK, 0.3, .warmup = 1}},
+        {"fbcache,threshold=0.3,warmup=3,row=2", {LK_CACHE_FIRST_BLOCK, 0.3, .warmup = 3, .row = 2, .last = true}}};
     struct seen *seen = malloc(sizeof *seen);
     (void)state;
     for (int f = 0; f < SMALL_EDITORS; f++)

@@ -350,8 +350,14 @@ static void what_cannot_be_meant_is_refused(void **state) {
                  {0, "dbcachef,f=1", "got \"dbcachef"},
                  {0, "taylorseer,threshold=1", "got \"taylorseer"}};
     struct lk_device *dev;
+    struct tiny_job few;
+    struct lk_result none;
     (void)state;
     assert_ok(lk_device_cpu_create(1, &dev));
+    open_tiny(&few, 0, LK_F32, "fbcache,threshold=0.1");
+    few.request.num_inference_steps = 9;
+    assert_fails(lk_pipeline_edit(few.pipeline, dev, &few.request, &none), LK_E_USAGE, "expected 10 steps or more");
+    tiny_job_close(&few);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct tiny_job job;
         struct lk_result result;

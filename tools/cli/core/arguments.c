@@ -1,6 +1,7 @@
 #include "tools/cli/core/help.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -111,10 +112,27 @@ static enum lk_code read_size(struct lk_job *job, const struct cli_option *o, co
     return lk_parameter_parse(lk_parameter_named("height"), job, flag, x + 1);
 }
 
+/* "1-4": the first, and how many in all. */
+static enum lk_code read_seeds(struct cli_arguments *a, const struct cli_option *o, const char *flag,
+                               const char *text) {
+    const char *dash = strchr(text, '-');
+    char first[32];
+    int64_t from, to;
+    LK_TRY(lk_read_int(flag, text, (size_t)(dash - text), 0, INT64_MAX, &from));
+    const int64_t most = from > INT64_MAX - CLI_MAX_SEEDS ? INT64_MAX : from + CLI_MAX_SEEDS - 1;
+    LK_TRY(lk_read_int(flag, dash + 1, strlen(dash + 1), from, most, &to));
+    snprintf(first, sizeof first, "%" PRId64, from);
+    a->n_seeds = to - from + 1;
+    return lk_parameter_parse(o->parameter, &a->job, flag, first);
+}
+
 /* "auto" is no value of a job, which has the same bits on every device. */
 static enum lk_code set_parameter(struct cli_arguments *a, const struct cli_option *o, const char *flag,
                                   const char *text) {
     const bool chooses = !strcmp(o->name, "quantize") && (a->command == CLI_EDIT || a->command == CLI_PLAN);
+    if (!strcmp(o->name, "seed")) a->n_seeds = 0;
+    if (!strcmp(o->name, "seed") && a->command == CLI_EDIT && *text && strchr(text + 1, '-'))
+        return read_seeds(a, o, flag, text);
     if (chooses) a->auto_quantize = !strcmp(text, "auto");
     return lk_parameter_parse(o->parameter, &a->job, flag, chooses && a->auto_quantize ? "none" : text);
 }

@@ -41,6 +41,7 @@ enum cli_command {
 
 #define CLI_MAX_IMAGES LK_MAX_REFERENCES
 #define CLI_MAX_LIST   32
+#define CLI_MAX_SEEDS  1000
 #define CLI_MAX_MORE   17
 
 /* Of stats, beside study_seed and alpha of report: NULL, false, 0 and -1 stand for an option that was not given. */
@@ -72,6 +73,8 @@ struct cli_arguments {
         double temperature;
     } rewrite;
     bool replay_cache;
+    int64_t n_seeds;    /* of a range as --seed; 0: no range */
+    int64_t num_images; /* of edit: with one seed after another; 0: not given */
     struct cli_mask_arguments {
         const char *keep, *edit, *shape, *several; /* keep, edit NULL: not given */
         double grow;

@@ -28,6 +28,17 @@ static const struct cli_option options[] = {
                  ON(CLI_FEATURE) | ON(CLI_EMBED) | ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_QUANTIZE) | ON(CLI_VERIFY) |
                  ON(CLI_LORA) | ON(CLI_SERVE),
      .offset = FIELD(follow_links)},
+    {.name = "num-images",
+     .kind = CLI_INT,
+     .group = "Sampling",
+     .value = "N",
+     .otherwise = "1",
+     .help = "so many pictures, with the seed and those that follow it; --seed 1-4 is the same as --seed 1 with 4. "
+             "Files are named FILE_s1.png",
+     .commands = ON(CLI_EDIT),
+     .min = 1,
+     .max = CLI_MAX_SEEDS,
+     .offset = FIELD(num_images)},
     {.name = "replay-cache",
      .kind = CLI_FLAG,
      .group = "Model",

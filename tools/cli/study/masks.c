@@ -38,7 +38,7 @@ enum lk_code study_mask_draw(struct study_masks *m, const struct study_run *run,
     LK_TRY(open_net(m, drawn));
     LK_TRY(lk_face_mask_make(&mask, &text, &drawn->recipe, &job->images[0], study->source_files[0], source->sha256,
                              m->net, drawn->net_sha256));
-    char *folder = lk_format("%s/masks/%s", run->records, study->model_key);
+    char *folder = lk_format("%s/masks/%s", run->folder, study->model_key);
     job->mask = folder ? lk_format("%s/%s.png", folder, source->id) : NULL;
     enum lk_code rc = job->mask ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
     if (!rc) rc = put(folder, job->mask, &mask, text);

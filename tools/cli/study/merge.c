@@ -1,4 +1,5 @@
 /* study merge: shards of one folder, and runs of other folders with their pictures, put together. */
+#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -71,6 +72,21 @@ static int64_t job_of(const struct merge *m, const struct lk_journal_row *row) {
     return i >= 0 && !strcmp(m->recorded[i].id, row->entry.id) ? i : -1;
 }
 
+/* The mask that the study drew for a picture, if it did, beside it. */
+static enum lk_code copy_mask(const struct merge *m, const struct lk_journal_row *row) {
+    cJSON *line = cJSON_Parse(row->made.line);
+    const char *mask = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "mask")),
+               *sha256 = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(line, "mask_sha256"));
+    const bool drawn = mask && sha256 && cJSON_GetObjectItemCaseSensitive(line, "mask_drawn") &&
+                       !strncmp(mask, "masks/", 6) && !strstr(mask, "..");
+    char *from = drawn ? lk_format("%s/%s", m->from, mask) : NULL, *to = from ? lk_format("%s/%s", m->to, mask) : NULL;
+    enum lk_code rc = !drawn ? LK_OK : from && to ? copy_file(from, to, sha256) : lk_fail(LK_E_NOMEM, "out of memory");
+    lk_free(from);
+    lk_free(to);
+    cJSON_Delete(line);
+    return rc;
+}
+
 /* What is done here already stays as it is. */
 static enum lk_code copy_picture(void *context, const struct lk_journal_row *row) {
     const struct merge *m = context;
@@ -84,12 +100,12 @@ static enum lk_code copy_picture(void *context, const struct lk_journal_row *row
     enum lk_code rc = from && to ? copy_file(from, to, row->made.sha256) : lk_fail(LK_E_NOMEM, "out of memory");
     lk_free(from);
     lk_free(to);
-    return rc;
+    return rc ? rc : copy_mask(m, row);
 }
 
 static enum lk_code merge_one(void *context, struct lk_journal *journal, const char *path) {
     struct merge *m = context;
-    if (m->from) LK_TRY(lk_journal_each(journal, LK_JOB_DONE, false, copy_picture, m));
+    if (m->from) LK_TRY(lk_journal_each(journal, LK_JOB_DONE, true, copy_picture, m));
     enum lk_code rc = lk_journal_merge(m->journal, path);
     return rc && !strstr(lk_error_text(), path) ? lk_fail_prefix(rc, "%s", path) : rc;
 }

@@ -122,7 +122,7 @@ struct study_job {
     struct study_piece *piece;
 };
 
-/* masks.c: masks that are drawn for the sources of a model, each a file below the run's folder, MODEL/SOURCE.png in
+/* masks.c: masks that are drawn for the sources of a model, each a file beside the results, MODEL/SOURCE.png in
  * masks/. */
 struct lk_yunet;
 struct study_masks {

@@ -58,6 +58,7 @@ install(FILES ${documents}/likeness.bash DESTINATION share/bash-completion/compl
 install(FILES ${documents}/likeness.zsh DESTINATION share/zsh/site-functions RENAME _likeness)
 install(FILES ${documents}/likeness.fish DESTINATION share/fish/vendor_completions.d)
 install(FILES tools/examples/edit.c DESTINATION share/doc/likeness/examples)
+install(DIRECTORY tools/python/examples/ DESTINATION share/doc/likeness/examples FILES_MATCHING PATTERN "*.ipynb")
 install(FILES LICENSE README.md CITATION.cff CHANGELOG.md DESTINATION share/doc/likeness)
 
 # Packages: `cpack -G TGZ` makes an archive that runs from any folder, `cpack -G DEB` a Debian package. tools/package builds

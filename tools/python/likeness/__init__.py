@@ -19,9 +19,9 @@ import os
 import pathlib
 import subprocess
 import threading
-from typing import Any, Callable, Iterable, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Union
 
-__all__ = ["Error", "Interrupted", "Model", "Picture", "program", "run"]
+__all__ = ["Error", "Interrupted", "Model", "Picture", "Study", "program", "query", "run"]
 
 _HERE = pathlib.Path(__file__).resolve().parent
 
@@ -283,6 +283,44 @@ def query(folder: Union[str, os.PathLike], sql: str):
     table = json.loads(run("report", "--from", folder, "--json", "--query", sql))
     rows = [[cell.get("value") if isinstance(cell, dict) else cell for cell in row] for row in table["rows"]]
     return pandas.DataFrame(rows, columns=[column["name"] for column in table["columns"]])
+
+
+def _options(options: dict) -> Iterator[Any]:
+    """Words of the command line: resamples=2000 is --resamples 2000, and what is True an option without a value."""
+    for name, value in options.items():
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if one is not None and one is not False:
+                yield from ["--" + name.replace("_", "-"), *([] if one is True else [one])]
+
+
+class Study:
+    """A study file and the folder of its run. Options are those of the commands `study run` and `report`, with underscores."""
+
+    def __init__(self, file: Union[str, os.PathLike], folder: Union[str, os.PathLike]):
+        self.file, self.folder = os.fspath(file), os.fspath(folder)
+
+    def check(self) -> str:
+        """What the file comes to; raises Error with all that is wrong in it."""
+        return run("study", "check", self.file)
+
+    def jobs(self) -> List[str]:
+        return run("study", "jobs", self.file).split()
+
+    def run(self, **options: Any) -> str:
+        """Makes the pictures that are not there yet, and says how many there are of each model."""
+        run("study", "run", self.file, "-o", self.folder, *_options({"quiet": True, **options}))
+        return run("study", "status", self.folder)
+
+    def query(self, sql: str):
+        """Rows of the run's store as a pandas frame."""
+        return query(self.folder, sql)
+
+    def report(self, output: Union[str, os.PathLike], **options: Any) -> dict:
+        """Writes the report into a folder; its tables as pandas frames, by name."""
+        import pandas
+
+        run("report", "--from", self.folder, "-o", output, *_options(options))
+        return {path.stem: pandas.read_csv(path) for path in sorted(pathlib.Path(output).rglob("*.csv"))}
 
 
 def main() -> None:

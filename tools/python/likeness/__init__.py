@@ -327,4 +327,8 @@ def main() -> None:
     """The command `likeness` of the wheel."""
     import sys
 
+    if sys.argv[1:2] == ["demo"]:
+        from .demo import main as demo
+
+        sys.exit(demo(sys.argv[2:]))
     os.execv(program(), ["likeness", *sys.argv[1:]])

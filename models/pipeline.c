@@ -11,6 +11,7 @@
 #include "models/cascade/cascade.h"
 #include "models/common/files.h"
 #include "models/embeds.h"
+#include "models/common/preview.h"
 #include "models/family.h"
 #include "models/parameters.h"
 #include "models/common/queue.h"
@@ -198,6 +199,10 @@ void lk_pipeline_quantization(const struct lk_pipeline *pipeline, char out[96]) 
 }
 
 int lk_pipeline_made_for_steps(const struct lk_pipeline *p) { return p->family->made_for_steps; }
+bool lk_pipeline_has_preview(const struct lk_pipeline *pipeline) {
+    return lk_preview_map_of(pipeline->family->bit) != NULL;
+}
+
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline) { return pipeline->name; }
 bool lk_pipeline_takes_images(const struct lk_pipeline *pipeline) { return !pipeline->family->text_to_image; }
 const char *lk_pipeline_folder(const struct lk_pipeline *pipeline) {

@@ -36,6 +36,9 @@ struct lk_cache_replay {
     bool computed[LK_MAX_CACHES][LK_MAX_STEPS];
 };
 
+/* A small, rough picture of what the latents are on the way to, after a step; a code as of progress. */
+typedef enum lk_code lk_preview_fn(void *context, const struct lk_image *image, int step, int n_steps);
+
 struct lk_request {
     const struct lk_image *images; /* reference images as decoded; the first one sets the output size */
     int n_images;                  /* 0: text-to-image */
@@ -111,6 +114,8 @@ struct lk_request {
     const char *prompt_embeds; /* a file of lk_pipeline_embed: the text encoder is not visited; NULL: none */
     lk_progress_fn *progress;
     void *progress_context;
+    lk_preview_fn *preview; /* models/common/preview.h; FLUX.2, Qwen-Image, Step1X-Edit */
+    void *preview_context;
 };
 
 /* What the model said about a round of an edit with reflection. */
@@ -243,6 +248,7 @@ bool lk_model_info(int i, struct lk_model_info *out);
 
 /* num_inference_steps that the model's protocol asks for; 0: any. */
 int lk_pipeline_made_for_steps(const struct lk_pipeline *pipeline);
+bool lk_pipeline_has_preview(const struct lk_pipeline *pipeline);
 const char *lk_pipeline_family(const struct lk_pipeline *pipeline); /* "flux2-dev" */
 /* Whether it edits images; otherwise a request has none. */
 bool lk_pipeline_takes_images(const struct lk_pipeline *pipeline);

@@ -23,6 +23,8 @@ struct lk_session {
     void *png;
     lk_session_progress_fn *progress;
     void *context;
+    lk_session_preview_fn *preview;
+    void *preview_context;
 };
 
 static const struct lk_parameter *find(const char *name) {
@@ -160,6 +162,16 @@ static enum lk_code tell(void *context, const char *stage, int step, int n_steps
     return lk_fail(LK_E_INTERRUPTED, "stopped by the caller");
 }
 
+static enum lk_code show(void *context, const struct lk_image *image, int step, int n_steps) {
+    struct lk_session *s = context;
+    const int stop = s->preview(s->preview_context, image->pixels, image->width, image->height, step, n_steps);
+    return stop ? lk_fail(LK_E_INTERRUPTED, "stopped by the preview function in step %d of %d", step, n_steps) : LK_OK;
+}
+
+void lk_session_preview(struct lk_session *s, lk_session_preview_fn *preview, void *context) {
+    s->preview = preview, s->preview_context = context;
+}
+
 enum lk_code lk_session_run(struct lk_session *s, lk_session_progress_fn *progress, void *context) {
     forget_picture(s);
     s->ran = s->job;
@@ -170,6 +182,8 @@ enum lk_code lk_session_run(struct lk_session *s, lk_session_progress_fn *progre
     request->n_images = s->n_images;
     request->progress = tell;
     request->progress_context = s;
+    request->preview = s->preview ? show : NULL;
+    request->preview_context = s;
     LK_TRY(lk_pipeline_edit(s->pipeline, s->device, request, &s->result));
     s->made = true;
     s->run.model = s->model;

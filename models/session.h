@@ -31,12 +31,18 @@ enum lk_code lk_session_image(struct lk_session *s, const unsigned char *pixels,
 /* Forgets parameters, images and the picture. */
 void lk_session_clear(struct lk_session *s);
 
+/* After each step a small, rough picture of what the latents are on the way to, RGB [height, width, 3]; anything but 0
+ * stops the run. NULL: none, as it is at first. Of FLUX.2, Qwen-Image and Step1X-Edit. */
+typedef int lk_session_preview_fn(void *context, const unsigned char *rgb, int width, int height, int step,
+                                  int n_steps);
+void lk_session_preview(struct lk_session *s, lk_session_preview_fn *preview, void *context);
 /* Before each step; anything but 0 stops the run with LK_E_INTERRUPTED. */
 typedef int lk_session_progress_fn(void *context, const char *stage, int step, int n_steps);
 enum lk_code lk_session_run(struct lk_session *s, lk_session_progress_fn *progress, void *context);
 /* Of the last run, until the next: RGB [height, width, 3]; its recipe as JSON, NULL when memory is out. */
 const unsigned char *lk_session_pixels(const struct lk_session *s, int *width, int *height);
 const char *lk_session_recipe(struct lk_session *s);
-/* The picture with its recipe: a file, .jpg, .jpeg and .webp in quality 95, else PNG; or a PNG's bytes, which belong to the session; NULL: lk_error_text(). */
+/* The picture with its recipe: a file, .jpg, .jpeg and .webp in quality 95, else PNG; or a PNG's bytes, which belong to
+ * the session; NULL: lk_error_text(). */
 enum lk_code lk_session_save(struct lk_session *s, const char *path);
 const void *lk_session_encode(struct lk_session *s, size_t *n_bytes);

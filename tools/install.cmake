@@ -36,10 +36,13 @@ endwhile()
 set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${headers}) # they may include others
 configure_file(${CMAKE_CURRENT_LIST_DIR}/likeness.pc.in ${CMAKE_BINARY_DIR}/likeness.pc @ONLY)
 install(TARGETS likeness RUNTIME DESTINATION bin)
-if(LIKENESS_STATIC) # Debian has no static cJSON: it goes along
+if(LIKENESS_STATIC) # Debian has no static cJSON and LittleCMS: they go along
   list(GET CJSON_LINK_LIBRARIES 0 cjson)
+  list(GET LCMS_LINK_LIBRARIES 0 lcms)
   file(REAL_PATH ${cjson} cjson)
+  file(REAL_PATH ${lcms} lcms)
   install(FILES ${cjson} DESTINATION lib/likeness RENAME libcjson.so.1)
+  install(FILES ${lcms} DESTINATION lib/likeness RENAME liblcms2.so.2)
   set_target_properties(likeness PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/likeness")
 endif()
 install(TARGETS liblikeness ARCHIVE DESTINATION lib)
@@ -58,6 +61,7 @@ install(FILES ${documents}/likeness.bash DESTINATION share/bash-completion/compl
 install(FILES ${documents}/likeness.zsh DESTINATION share/zsh/site-functions RENAME _likeness)
 install(FILES ${documents}/likeness.fish DESTINATION share/fish/vendor_completions.d)
 install(FILES tools/examples/edit.c DESTINATION share/doc/likeness/examples)
+install(DIRECTORY tools/python/examples/ DESTINATION share/doc/likeness/examples FILES_MATCHING PATTERN "*.ipynb")
 install(FILES LICENSE README.md CITATION.cff CHANGELOG.md DESTINATION share/doc/likeness)
 
 # Packages: `cpack -G TGZ` makes an archive that runs from any folder, `cpack -G DEB` a Debian package. tools/package builds

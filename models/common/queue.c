@@ -5,6 +5,7 @@
 #include "engine/base/alloc.h"
 #include "models/common/cache.h"
 #include "models/common/mask.h"
+#include "models/common/preview.h"
 #include "models/embeds.h"
 #include "models/placement.h"
 
@@ -107,6 +108,7 @@ static enum lk_code advance(const struct queue *q, struct lk_walk *w, int i) {
     LK_TRY(lk_trace(w->dev, &w->latents, "%sstep.%d.latents", names->traces, i));
     LK_TRY(lk_walk_check_finite(w, &w->latents, names->steps, i));
     LK_TRY(lk_walk_step_done(w, names->steps, i));
+    LK_TRY(lk_preview_step(w, i));
     bool last = i + 1 == lk_walk_calls(w) || lk_walk_planning(w);
     return last ? lk_walk_keep(w, "", &w->latents, &w->final) : LK_OK;
 }
@@ -239,6 +241,7 @@ static enum lk_code begin(struct queue *q, int i, struct lk_pipeline *pipeline, 
     struct lk_walk *w = q->runs[i] = lk_calloc(1, q->stages->run_bytes);
     if (!w) return lk_fail(LK_E_NOMEM, "edit: out of memory");
     w->request = request;
+    w->family_bit = pipeline->family->bit;
     w->dtype = pipeline->compute;
     w->result = job ? &job->result : NULL;
     lk_rng_seed(&w->own_rng, request->seed);

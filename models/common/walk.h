@@ -43,7 +43,9 @@ struct lk_walk {
     struct lk_mask mask;
     struct lk_cache *caches; /* of the branches (models/common/cache.h), n_caches; NULL: none */
     int n_caches;
-    bool sparing; /* memory wants slices and bands where the request leaves that open */
+    unsigned family_bit; /* enum lk_family_bit */
+    int columns;         /* of the latents' tokens, where a preview is made of them; 0: there is none */
+    bool sparing;        /* memory wants slices and bands where the request leaves that open */
 };
 
 static inline int lk_walk_calls(const struct lk_walk *walk) {

@@ -53,6 +53,7 @@ static enum lk_code measure(struct run *r) {
         return lk_fail(LK_E_USAGE, "output size: expected at least %d pixels a side, got %dx%d", r->multiple, q->width,
                        q->height);
     r->n_noise = (int64_t)(r->width / r->multiple) * (r->height / r->multiple);
+    r->walk.columns = r->width / r->multiple;
     r->n_img = r->n_noise;
     for (int i = 0; i < q->n_images; i++) {
         r->first_token[i] = r->n_img;

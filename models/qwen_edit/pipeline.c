@@ -17,6 +17,7 @@ static enum lk_code measure(struct lk_qwen_edit_run *r) {
     LK_TRY(lk_qwen_edit_picture_size(r->m, q, &r->width, &r->height));
     r->grids[0] = (struct lk_qwen_grid){r->height / multiple, r->width / multiple};
     r->n_noise = (int64_t)r->grids[0].height * r->grids[0].width;
+    r->walk.columns = (int)r->grids[0].width;
     r->n_img = r->n_noise;
     for (int i = 0; i < q->n_images; i++) {
         struct lk_qwen_edit_reference *s = &r->references[i];

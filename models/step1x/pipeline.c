@@ -45,6 +45,7 @@ static enum lk_code measure(struct lk_step1x_run *r) {
         return lk_fail(LK_E_USAGE, "output size: expected at least %d pixels a side, got %dx%d", multiple, r->out_width,
                        r->out_height);
     r->n_noise = (int64_t)(r->width / multiple) * (r->height / multiple);
+    r->walk.columns = r->width / multiple;
     r->n_img = r->source ? 2 * r->n_noise : r->n_noise;
     r->seen_width = r->source ? r->width : q->size_level;
     r->seen_height = r->source ? r->height : q->size_level;

@@ -39,6 +39,21 @@ class Edits(unittest.TestCase):
         picture.save("saved.png")
         likeness.run("rerun", "saved.png", "-m", "tiny", "-r", "face.jpg", "-t", 1, "-q", "-o", "again.png")
         self.assertEqual(pathlib.Path("again.png").read_bytes(), picture.png)
+        picture.save("saved.jpg")
+        likeness.run("rerun", "saved.jpg", "-m", "tiny", "-r", "face.jpg", "-t", 1, "-q", "-o", "again.jpg")
+        self.assertEqual(pathlib.Path("again.jpg").read_bytes(), pathlib.Path("saved.jpg").read_bytes())
+
+    def test_previews(self):
+        try:
+            import numpy  # noqa: F401
+        except ImportError:
+            self.skipTest("no numpy here")
+        shown = []
+        picture = self.model("red hair", image="face.jpg", preview=lambda *s: shown.append(s) and None, seed=42, num_inference_steps=2)
+        self.assertEqual(picture.png, pathlib.Path("program.png").read_bytes())
+        self.assertEqual([(p.shape, *s) for p, *s in shown], [((10, 8, 3), 1, 2), ((10, 8, 3), 2, 2)])
+        with self.assertRaises(ZeroDivisionError):
+            self.model("red hair", preview=lambda *s: 1 / 0, **EDIT)
 
     def test_nothing_stays_from_a_run(self):
         self.model("blue hair", images=["face.jpg", "face.jpg"], seed=7, num_inference_steps=1, guidance_scale=2.5)

@@ -16,6 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     } else if (image.pixels || !*lk_error_text()) {
         abort();
     }
+    struct lk_png_text *texts;
+    if (!lk_picture_text_parse(data, size, "fuzz", &texts)) lk_png_text_free(texts);
     lk_image_free(&image);
     lk_image_free(&rgb);
     lk_image_free(&small);

@@ -1,4 +1,4 @@
-/* WebP decoding, orientation and conversion. */
+/* WebP decoding, orientation and conversion, and the texts inside. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     } else if (image.pixels || !*lk_error_text()) {
         abort();
     }
+    struct lk_png_text *texts;
+    if (!lk_picture_text_parse(data, size, "fuzz", &texts)) lk_png_text_free(texts);
     lk_image_free(&image);
     lk_image_free(&rgb);
     if (lk_alloc_live() != live) abort();

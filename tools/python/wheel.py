@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes a wheel of an installed prefix and a shared library: wheel.py PREFIX LIBRARY VERSION FOLDER. It holds the Python package, the
-program, the library and what that needs beside the C library. No packages are needed to make it."""
+"""Makes a wheel of an installed prefix and a shared library: wheel.py PREFIX LIBRARY VERSION FOLDER PORTRAITS. It holds the Python package, the
+program, the library and what that needs beside the C library, and for `likeness demo` two small editors, a judge and drawn portraits. No packages are needed to make it."""
 
 import base64
 import hashlib
@@ -33,12 +33,20 @@ def needed(library):
     return sorted((match[1], pathlib.Path(match[2])) for match in found if match)
 
 
+def demo(tools, portraits):
+    """What `likeness demo` needs."""
+    folders = {"step1x": tools / "editors/step1x", "qwen_edit": tools / "editors/qwen_edit", "judge": tools / "judges/qwen2_5_vl", "portraits": portraits}
+    return [(f"likeness/demo_data/{name}/{path.relative_to(folder)}", path.read_bytes(), 0o644)
+            for name, folder in folders.items() for path in sorted(folder.rglob("*")) if path.is_file()]
+
+
 def main():
     prefix, library, version, folder = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3], pathlib.Path(sys.argv[4])
     package = pathlib.Path(__file__).resolve().parent / "likeness"
     documents = prefix / "share/doc/likeness"
     info = f"likeness-{version}.dist-info"
-    members = [(f"likeness/{path.name}", path.read_bytes(), 0o644) for path in [package / "__init__.py", package / "py.typed"]]
+    members = [(f"likeness/{path.name}", path.read_bytes(), 0o644) for path in [*sorted(package.glob("*.py")), package / "py.typed"]]
+    members += demo(package.parent.parent, pathlib.Path(sys.argv[5]))
     files = {"bin/likeness": prefix / "bin/likeness", "lib/liblikeness.so": library}
     files.update({f"lib/likeness/{name}": file for name, file in [*needed(library), *needed(prefix / "bin/likeness")]})
     members += [(f"likeness/{name}", file.read_bytes(), 0o755) for name, file in files.items()]

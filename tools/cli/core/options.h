@@ -83,7 +83,9 @@ struct cli_arguments {
     const char *output;
     bool overwrite;
     const char *dump_steps;
-    const char *jobs;       /* a list of edits */
+    const char *jobs;    /* a list of edits */
+    const char *preview; /* a file, rewritten after steps */
+    int64_t preview_every;
     int64_t quality;        /* of a JPEG or WebP; 0: the default */
     int64_t jobs_per_visit; /* of edit --jobs and study run */
     const char *manifest;

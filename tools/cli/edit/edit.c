@@ -66,9 +66,16 @@ static enum lk_code run(const struct cli_arguments *a, struct cli_jobs *jobs) {
 }
 
 enum lk_code cli_edit(const struct cli_arguments *a) {
-    struct cli_jobs jobs = {.dump_steps = a->dump_steps, .overwrite = a->overwrite, .check_steps = !a->allow_steps};
-    if (a->jobs && (a->output || a->dump_steps))
-        return lk_fail(LK_E_USAGE, "--%s: is of one edit; with --jobs %s", a->output ? "output" : "dump-steps",
+    struct cli_jobs jobs = {.dump_steps = a->dump_steps,
+                            .preview = a->preview,
+                            .preview_every = (int)a->preview_every,
+                            .overwrite = a->overwrite,
+                            .check_steps = !a->allow_steps};
+    if (a->jobs && (a->output || a->dump_steps || a->preview))
+        return lk_fail(LK_E_USAGE, "--%s: is of one edit; with --jobs %s",
+                       a->output       ? "output"
+                       : a->dump_steps ? "dump-steps"
+                                       : "preview",
                        a->output ? "each line has its own \"output\"" : "leave it out");
     if (a->n_seeds && a->num_images)
         return lk_fail(LK_E_USAGE, "--num-images: --seed is a range already; leave one of them out");

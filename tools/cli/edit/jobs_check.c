@@ -65,7 +65,7 @@ static bool is_ours(const char *path, const char *ending) {
         struct lk_png_text *texts;
         if (lk_picture_text_read(path, &texts)) return false;
         bool found = false;
-        for (const struct lk_png_text *t = texts; t && t->key && !found; t++) found = !strcmp(t->key, "likeness");
+        for (const struct lk_png_text *t = texts; t && t->key && !found; t++) found = !strncmp(t->key, "likeness", 8);
         lk_png_text_free(texts);
         return found;
     }
@@ -152,6 +152,8 @@ enum lk_code cli_jobs_check(const struct cli_jobs *jobs) {
         return lk_fail(LK_E_USAGE, "--gemm: %s cannot go on with a sum, as a LoRA needs it; leave one out", run->gemm);
     enum lk_code rc = list_inputs(&in, jobs);
     if (!rc && jobs->embeds) rc = check_output(jobs, jobs->embeds, ".safetensors", &in);
+    if (!rc && jobs->preview && (rc = check_output(jobs, jobs->preview, ".png", &in)))
+        rc = lk_fail_prefix(rc, "--preview");
     for (int i = 0; !rc && i < jobs->n; i++) {
         rc = check_job(jobs, i, &in);
         if (rc && jobs->file) rc = lk_fail_prefix(rc, "%s: %s", jobs->file, jobs->list[i].where);

@@ -91,6 +91,8 @@ enum lk_code cli_rerun(const struct cli_arguments *a) {
                                 .n = 1,
                                 .model = a->model,
                                 .jobs_per_visit = 1,
+                                .preview = a->preview,
+                                .preview_every = (int)a->preview_every,
                                 .overwrite = a->overwrite,
                                 .recipe = a->positional,
                                 .weights_identity = r.weights_identity,

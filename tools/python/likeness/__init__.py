@@ -19,9 +19,9 @@ import os
 import pathlib
 import subprocess
 import threading
-from typing import Any, Callable, Iterable, Optional, Union
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Union
 
-__all__ = ["Error", "Interrupted", "Model", "Picture", "program", "run"]
+__all__ = ["Error", "Interrupted", "Model", "Picture", "Study", "program", "query", "run"]
 
 _HERE = pathlib.Path(__file__).resolve().parent
 
@@ -63,6 +63,7 @@ def _load() -> ctypes.CDLL:
         ("lk_session_image", integer, (pointer, text, integer, integer, integer)),
         ("lk_session_clear", None, (pointer,)),
         ("lk_session_run", integer, (pointer, _PROGRESS, pointer)),
+        ("lk_session_preview", None, (pointer, _PREVIEW, pointer)),
         ("lk_session_pixels", pointer, (pointer, number, number)),
         ("lk_session_recipe", text, (pointer,)),
         ("lk_session_encode", pointer, (pointer, ctypes.POINTER(ctypes.c_size_t))),
@@ -76,6 +77,7 @@ def _load() -> ctypes.CDLL:
 
 
 _PROGRESS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_int)
+_PREVIEW = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int] * 4)
 _library: Optional[ctypes.CDLL] = None
 
 
@@ -187,10 +189,15 @@ class Model:
         prompt: Optional[str] = None,
         images: Any = None,
         progress: Optional[Callable[[str, int, int], Any]] = None,
+        preview: Optional[Callable[[Any, int, int], Any]] = None,
         **parameters: Any,
     ) -> Picture:
-        """A picture. images: a path, an array, or a list of them. progress(stage, step, n_steps) is called before each step; what is
-        true stops with Interrupted, and so does an exception in it, which is raised again."""
+        """A picture. images (or image, as diffusers has it): a path, an array, or a list of them. progress(stage, step, n_steps) is
+        called before each step, preview(pixels, step, n_steps) after it with a small, rough picture [height, width, 3] of what it is on
+        the way to; what is true stops with Interrupted, and so does an exception in it, which is raised again. Parameters have the
+        names of diffusers: num_inference_steps, guidance_scale, true_cfg_scale, negative_prompt, seed, width, height, ..."""
+        if images is None:
+            images = parameters.pop("image", None)
         raised: list = []
 
         def tell(_context: Any, stage: bytes, step: int, n_steps: int) -> int:
@@ -200,6 +207,17 @@ class Model:
                 raised.append(error)
                 return 1
 
+        def show(_context: Any, rgb: int, width: int, height: int, step: int, n_steps: int) -> int:
+            try:
+                import numpy
+
+                data = numpy.frombuffer(ctypes.string_at(rgb, 3 * width * height), numpy.uint8)
+                return 1 if preview(data.reshape(height, width, 3), step, n_steps) else 0  # type: ignore[misc]
+            except BaseException as error:  # noqa: B902: it may not pass through C
+                raised.append(error)
+                return 1
+
+        shown = _PREVIEW(show) if preview else _PREVIEW()
         with self._lock:
             lib, session = _lib(), self._open()
             lib.lk_session_clear(session)
@@ -207,6 +225,7 @@ class Model:
                 _check(lib.lk_session_set(session, name, value))
             for image in images if isinstance(images, (list, tuple)) else [] if images is None else [images]:
                 self._add_image(image)
+            lib.lk_session_preview(session, shown, None)
             code = lib.lk_session_run(session, _PROGRESS(tell), None)
             if raised:
                 raise raised[0]
@@ -266,8 +285,50 @@ def query(folder: Union[str, os.PathLike], sql: str):
     return pandas.DataFrame(rows, columns=[column["name"] for column in table["columns"]])
 
 
+def _options(options: dict) -> Iterator[Any]:
+    """Words of the command line: resamples=2000 is --resamples 2000, and what is True an option without a value."""
+    for name, value in options.items():
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if one is not None and one is not False:
+                yield from ["--" + name.replace("_", "-"), *([] if one is True else [one])]
+
+
+class Study:
+    """A study file and the folder of its run. Options are those of the commands `study run` and `report`, with underscores."""
+
+    def __init__(self, file: Union[str, os.PathLike], folder: Union[str, os.PathLike]):
+        self.file, self.folder = os.fspath(file), os.fspath(folder)
+
+    def check(self) -> str:
+        """What the file comes to; raises Error with all that is wrong in it."""
+        return run("study", "check", self.file)
+
+    def jobs(self) -> List[str]:
+        return run("study", "jobs", self.file).split()
+
+    def run(self, **options: Any) -> str:
+        """Makes the pictures that are not there yet, and says how many there are of each model."""
+        run("study", "run", self.file, "-o", self.folder, *_options({"quiet": True, **options}))
+        return run("study", "status", self.folder)
+
+    def query(self, sql: str):
+        """Rows of the run's store as a pandas frame."""
+        return query(self.folder, sql)
+
+    def report(self, output: Union[str, os.PathLike], **options: Any) -> dict:
+        """Writes the report into a folder; its tables as pandas frames, by name."""
+        import pandas
+
+        run("report", "--from", self.folder, "-o", output, *_options(options))
+        return {path.stem: pandas.read_csv(path) for path in sorted(pathlib.Path(output).rglob("*.csv"))}
+
+
 def main() -> None:
     """The command `likeness` of the wheel."""
     import sys
 
+    if sys.argv[1:2] == ["demo"]:
+        from .demo import main as demo
+
+        sys.exit(demo(sys.argv[2:]))
     os.execv(program(), ["likeness", *sys.argv[1:]])

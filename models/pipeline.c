@@ -279,6 +279,13 @@ enum lk_code lk_pipeline_plan(struct lk_pipeline *pipeline, const struct lk_devi
     return lk_stages_plan(pipeline->family->stages, pipeline, target, request, out);
 }
 
+enum lk_code lk_pipeline_check(struct lk_pipeline *pipeline, const struct lk_request *request) {
+    if (!pipeline->has_weights)
+        return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no tokenizer to check with");
+    LK_TRY(check_request(pipeline, request));
+    return lk_stages_check(pipeline->family->stages, pipeline, request);
+}
+
 static enum lk_code check_queue(const struct lk_pipeline *pipeline, const struct lk_queue *queue) {
     if (!pipeline->has_weights)
         return lk_fail(LK_E_INTERNAL, "a pipeline opened for planning has no weights to edit with");

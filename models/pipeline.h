@@ -296,6 +296,10 @@ struct lk_quantize_question {
 enum lk_code lk_pipeline_choose_quantize(const struct lk_quantize_question *question, struct lk_device *target,
                                          enum lk_quantize *out);
 
+/* Whether the request can be run at all, before anything is: its parameters, the sizes of its images (whose pixels may
+ * be NULL), and whether its prompt is read whole where it asks for that. The pipeline was opened with its weights. */
+enum lk_code lk_pipeline_check(struct lk_pipeline *pipeline, const struct lk_request *request);
+
 /* Prepares `dev` with what the plan says and runs. Intermediate tensors go to dev->trace. The result is bit-equal for
  * equal pipeline, request and device architecture. */
 enum lk_code lk_pipeline_edit(struct lk_pipeline *pipeline, struct lk_device *dev, const struct lk_request *request,

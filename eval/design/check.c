@@ -14,6 +14,7 @@ struct checked {
     size_t n;
     bool *used, *features, *none; /* sources that jobs need, whose feature prompts, and those that have none */
     bool models[LK_STUDY_MAX_MODELS];
+    int (*sizes)[2]; /* of the sources' pictures; 0: not known */
 };
 
 static void find_used(struct checked *c) {
@@ -39,6 +40,7 @@ static enum lk_code check_picture(struct checked *c, int i) {
     enum lk_code rc = lk_image_read(&image, source->file, true, 0);
     if (rc == LK_E_NOMEM) return rc;
     if (rc) NOTE(c, "%s: %s: path: %s\n", from, source->id, lk_error_text());
+    c->sizes[i][0] = image.width, c->sizes[i][1] = image.height;
     for (int m = 0; m < c->study->n_models && !rc; m++) {
         const struct lk_study_model *model = &c->study->models[m];
         if (c->used[i] && c->models[m] && lk_study_check_mask(c->study, model, i, &image))
@@ -157,6 +159,58 @@ static enum lk_code check_models(struct checked *c) {
     return LK_OK;
 }
 
+/* A job of the model by its prompt and sizes: LK_OK where one like it was looked at, or nothing keeps it. */
+static enum lk_code check_job(struct checked *c, struct lk_pipeline *pipeline, const struct lk_study_job *job,
+                              struct lk_names *seen) {
+    struct lk_request request = job->job.request;
+    struct lk_image images[2] = {{0}};
+    int32_t number;
+    for (int k = 0; k < job->n_sources; k++) {
+        const int *size = c->sizes[job->sources[k]];
+        if (!size[0]) return LK_OK; /* told already */
+        images[k] = (struct lk_image){.width = size[0], .height = size[1], .channels = 3};
+    }
+    char *like = lk_format("%dx%d %dx%d %s", images[0].width, images[0].height, images[1].width, images[1].height,
+                           job->final_prompt);
+    if (!like) return lk_fail(LK_E_NOMEM, "%s: out of memory", c->study->file);
+    const size_t n = seen->n;
+    enum lk_code rc = lk_names_number(seen, like, strlen(like), &number);
+    lk_free(like);
+    if (rc || (size_t)number < n) return rc;
+    request.images = images, request.n_images = job->n_sources, request.mask = NULL;
+    return lk_pipeline_check(pipeline, &request);
+}
+
+/* Prompts that a model here would not read whole, and pictures that it does not take: one line for a model. */
+static enum lk_code check_requests(struct checked *c, int m) {
+    const struct lk_study *s = c->study;
+    struct lk_pipeline *pipeline;
+    struct lk_names seen = {0};
+    char first[LK_STUDY_NAME_BYTES] = "", why[1024] = "";
+    size_t n_bad = 0;
+    enum lk_code rc = lk_pipeline_open(&pipeline, s->models[m].path, LK_BF16);
+    if (rc) return rc == LK_E_NOMEM ? rc : LK_OK; /* what is wrong with it is told by others */
+    struct lk_study_job *job = lk_malloc(sizeof *job);
+    if (!job) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
+    for (size_t i = 0; i < s->n_jobs && !rc; i++) {
+        if (s->jobs[i].model != m || s->experiments[s->jobs[i].experiment].kind == LK_EXP_T2I) continue;
+        rc = lk_study_job(s, i, job);
+        if (rc || job->problem || !job->final_prompt) continue;
+        rc = check_job(c, pipeline, job, &seen);
+        if (rc != LK_E_PROMPT && rc != LK_E_IMAGE_SIZE && rc != LK_E_NOMEM) rc = LK_OK; /* not of prompt or picture */
+        if (!rc || rc == LK_E_NOMEM) continue;
+        if (!n_bad++) snprintf(first, sizeof first, "%s", job->name), snprintf(why, sizeof why, "%s", lk_error_text());
+        rc = LK_OK;
+    }
+    if (!rc && n_bad)
+        NOTE(c, "models.%s: %zu of %zu prompts with their pictures cannot be run, the first of %s: %s\n",
+             s->models[m].key, n_bad, seen.n, first, why);
+    lk_free(job);
+    lk_names_free(&seen);
+    lk_pipeline_close(pipeline);
+    return rc;
+}
+
 /* What keeps pictures from text alone from being made, once for each model; a prompt's first seed stands for all. */
 static enum lk_code check_t2i(struct checked *c) {
     const char *told[LK_STUDY_MAX_MODELS][4] = {{NULL}};
@@ -231,13 +285,17 @@ enum lk_code lk_study_check(const struct lk_study *s, struct lk_text *out, size_
     if (!c.used) return lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
     c.features = c.used + room;
     c.none = c.features + room;
+    c.sizes = lk_calloc(room, sizeof *c.sizes);
     find_used(&c);
-    enum lk_code rc = check_sources(&c);
+    enum lk_code rc = c.sizes ? check_sources(&c) : lk_fail(LK_E_NOMEM, "%s: out of memory", s->file);
     if (!rc) rc = check_models(&c);
+    for (int m = 0; m < s->n_models && !rc && !s->n_faults; m++)
+        if (c.models[m] && !s->models[m].hosted.given) rc = check_requests(&c, m);
     if (!rc) rc = check_t2i(&c);
     if (!rc) rc = check_rewrites(&c);
     if (!rc) rc = check_judges(&c);
     lk_free(c.used);
+    lk_free(c.sizes);
     *n_problems = c.n;
     return rc ? rc : out->rc;
 }

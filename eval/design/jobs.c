@@ -61,8 +61,7 @@ enum lk_code lk_study_take_models(struct lk_study *s, int e, unsigned families) 
     return lk_study_bad(s, field, "expected a model that can make this experiment's pictures, but \"models\" has none");
 }
 
-/* "K-01, H-01, S-01 and 5 more": the study's own, beside which the portrait study has the documents'. */
-static void list_prompts(const struct lk_study *s, char out[300]) {
+void lk_study_list_prompts(const struct lk_study *s, char out[300]) {
     enum { SHOWN = 4 };
     size_t n;
     const struct lk_study_prompt *own = lk_study_own_prompts(s, &n);
@@ -77,7 +76,7 @@ static enum lk_code take_prompts(struct lk_study *s, int e, bool *chosen) {
     const struct lk_study_experiment *x = &s->experiments[e];
     char field[100];
     char known[300];
-    list_prompts(s, known);
+    lk_study_list_prompts(s, known);
     field_of(s, e, "prompts", field);
     for (size_t i = 0; i < x->prompts.n; i++) {
         int32_t prompt = lk_study_find_prompt(s, x->prompts.values[i]);

@@ -17,9 +17,11 @@ static enum lk_code choose_record(struct lk_study *s, const struct lk_fields *fi
     int m = model ? lk_study_find_model(s, model->text) : -1;
     int i = source ? lk_study_find_source(s, source->text, source->n) : -1;
     int32_t p = prompt ? lk_study_find_prompt(s, prompt->text) : -1;
+    char expected[320] = "a prompt's id, ";
+    lk_study_list_prompts(s, expected + strlen(expected));
     if (m < 0) return lk_field_wrong(file, line, "model", "a model of the study", model);
     if (i < 0) return lk_field_wrong(file, line, "source_id", "a source of the study", source);
-    if (p < 0) return lk_field_wrong(file, line, "prompt_id", "a prompt's id", prompt);
+    if (p < 0) return lk_field_wrong(file, line, "prompt_id", expected, prompt);
     int32_t *cell = &chosen[lk_study_cell(s, m, i, p)];
     if (*cell) return lk_field_wrong(file, line, "prompt_id", "each pair once", prompt);
     *cell = -1;
@@ -32,7 +34,7 @@ static enum lk_code choose_list(struct lk_study *s, const char *text, size_t n, 
     enum lk_code rc = lk_records_open(&records, text, n, file);
     if (!rc) rc = lk_records_next_strict(&records, &more);
     while (!rc && more) {
-        rc = choose_record(s, &records.fields, file, records.line, chosen);
+        rc = lk_study_note(s, choose_record(s, &records.fields, file, records.line, chosen));
         if (!rc) rc = lk_records_next_strict(&records, &more);
     }
     lk_records_close(&records);

@@ -282,6 +282,9 @@ enum lk_code lk_study_explain(struct lk_text *out);
 /* The prompts of the file that "prompts" names. */
 const struct lk_study_prompt *lk_study_own_prompts(const struct lk_study *study, size_t *n);
 
+/* "K-01, H-01, S-01 and 5 more": the ids of its own prompts, before which the portrait study has the documents'. */
+void lk_study_list_prompts(const struct lk_study *study, char out[300]);
+
 /* Text i of t2i's base prompts; NULL behind the last. */
 const char *lk_study_base_prompt(const struct lk_study *study, size_t i);
 

@@ -69,7 +69,7 @@ void lk_page_fold(struct lk_page *page, const char *label);
 void lk_page_subsection(struct lk_page *page, const char *title);
 void lk_page_paragraph(struct lk_page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lk_page_remark(struct lk_page *page, const char *format, ...) __attribute__((format(printf, 2, 3))); /* set off */
-void lk_page_lead(struct lk_page *page, const char *text); /* a sentence of the summary, in larger type */
+void lk_page_lead(struct lk_page *page, const char *text);   /* a sentence of the summary, in larger type */
 void lk_page_leads(struct lk_page *page, const char *lines); /* one a line, each with its end; NULL: none */
 void lk_page_table(struct lk_page *page, const struct lk_table *table);
 void lk_page_figure(struct lk_page *page, const struct lk_figure *figure);

@@ -258,6 +258,17 @@ static enum lk_code begin(struct queue *q, int i, struct lk_pipeline *pipeline, 
     return q->stages->begin(w, pipeline);
 }
 
+enum lk_code lk_stages_check(const struct lk_stages *stages, struct lk_pipeline *pipeline,
+                             const struct lk_request *request) {
+    void *run = NULL;
+    struct queue q = {.stages = stages, .n = 1, .most = 1, .runs = &run};
+    struct lk_queued *job = lk_calloc(1, sizeof *job);
+    enum lk_code rc = job ? begin(&q, 0, pipeline, request, job) : lk_fail(LK_E_NOMEM, "edit: out of memory");
+    end_run(&q, 0);
+    lk_free(job);
+    return rc;
+}
+
 /* Slices and bands, which change no bit, for jobs that do not fit without. */
 static void be_sparing(struct queue *q) {
     for (int i = 0; i < q->n; i++)

@@ -43,6 +43,9 @@ enum lk_code lk_queued_end(const struct lk_queue *queue, struct lk_queued *job, 
 
 enum lk_code lk_stages_plan(const struct lk_stages *stages, struct lk_pipeline *pipeline,
                             const struct lk_device *target, const struct lk_request *request, struct lk_plan *out);
+/* What `begin` says of the request: its sizes, and its tokens. */
+enum lk_code lk_stages_check(const struct lk_stages *stages, struct lk_pipeline *pipeline,
+                             const struct lk_request *request);
 /* lk_pipeline_edit_queue for requests that were checked: jobs that have ended already are passed over. */
 enum lk_code lk_stages_run(const struct lk_stages *stages, struct lk_pipeline *pipeline, struct lk_device *dev,
                            const struct lk_queue *queue);

@@ -12,6 +12,7 @@ enum { N_BUILTIN = LK_N_EDIT_PROMPTS + LK_N_W_PROMPTS };
 /* The 70 of the program, then the study's own. */
 struct table {
     struct lk_prompts builtin;
+    const struct lk_study *study; /* NULL: none is named */
     const struct lk_study_prompt *own;
     size_t n_own;
     bool *chosen;
@@ -42,11 +43,13 @@ static enum lk_code choose(struct table *t, const char *ids) {
                   : is_word(at, n, own->id) || is_word(at, n, own->category))
                 found = t->chosen[i] = true;
         }
+        char own[300] = "those of the study's own prompts";
+        if (t->n_own) lk_study_list_prompts(t->study, own);
         if (!found)
             return lk_fail(LK_E_INPUT,
                            "--ids: no data for \"%.*s\": expected ids as O-01, catB_001 or W-01, categories as O,V, or "
-                           "those of the study's own prompts",
-                           n > 40 ? 40 : (int)n, at);
+                           "%s",
+                           n > 40 ? 40 : (int)n, at, own);
     }
     return LK_OK;
 }
@@ -128,6 +131,7 @@ static void print_sentences(const struct table *t) {
 
 enum lk_code study_prompts(const struct cli_arguments *a, struct lk_study *study) {
     struct table t = {.own = NULL};
+    t.study = study;
     if (study) t.own = lk_study_own_prompts(study, &t.n_own);
     LK_TRY(lk_prompts_load(&t.builtin));
     t.chosen = lk_calloc(N_BUILTIN + t.n_own, sizeof *t.chosen);

@@ -255,7 +255,7 @@ static const struct cli_option options[] = {
      .value = "FILE.png",
      .help = "after each step a small, rough picture of what the latents are on the way to (FLUX.2, Qwen-Image, "
              "Step1X-Edit); the result has the same bits",
-     .commands = RUNS,
+     .commands = RUNS | ON(CLI_T2I) | ON(CLI_STUDY),
      .offset = FIELD(preview)},
     {.name = "preview-every",
      .kind = CLI_INT,
@@ -263,7 +263,7 @@ static const struct cli_option options[] = {
      .value = "N",
      .otherwise = "1",
      .help = "only after every N-th step, and the last",
-     .commands = RUNS,
+     .commands = RUNS | ON(CLI_T2I) | ON(CLI_STUDY),
      .min = 1,
      .max = LK_MAX_STEPS,
      .offset = FIELD(preview_every)},

@@ -67,8 +67,7 @@ static enum lk_code run(const struct cli_arguments *a, struct cli_jobs *jobs) {
 
 enum lk_code cli_edit(const struct cli_arguments *a) {
     struct cli_jobs jobs = {.dump_steps = a->dump_steps,
-                            .preview = a->preview,
-                            .preview_every = (int)a->preview_every,
+                            .preview = {a->preview, (int)a->preview_every, false},
                             .overwrite = a->overwrite,
                             .check_steps = !a->allow_steps};
     if (a->jobs && (a->output || a->dump_steps || a->preview))

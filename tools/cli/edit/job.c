@@ -40,7 +40,6 @@ struct state {
     char model_name[256], weights_identity[65];
     int n_failed;
     bool told;                 /* which model is at work */
-    bool no_preview;           /* it could not be written */
     struct lk_names looked_at; /* pictures of whose colours it was told */
     struct lk_error stop;      /* what keeps pictures from being written: no job after it can be done */
 };
@@ -160,21 +159,6 @@ enum lk_code cli_job_check_steps(const struct lk_pipeline *pipeline, const struc
                    expected, lk_pipeline_family(pipeline), steps);
 }
 
-/* What a preview could not be written for is told once; the edit goes on. */
-static enum lk_code show_preview(void *context, const struct lk_image *image, int step, int n_steps) {
-    struct state *s = context;
-    const int every = s->jobs->preview_every ? s->jobs->preview_every : 1;
-    char text[48];
-    const struct lk_png_text told = {"likeness preview", text};
-    if (s->no_preview || (step % every && step < n_steps)) return LK_OK;
-    snprintf(text, sizeof text, "step %d of %d", step, n_steps);
-    if (lk_picture_write(s->jobs->preview, image, LK_RECIPE_QUALITY, &told, 1)) {
-        s->no_preview = true;
-        lk_log(LK_LOG_WARNING, "--preview: %s; the edit goes on without", lk_error_text());
-    }
-    return LK_OK;
-}
-
 static enum lk_code make_request(struct state *s, struct item *it) {
     struct lk_job *job = &it->job->job;
     const char *recipe = s->jobs->recipe;
@@ -185,13 +169,7 @@ static enum lk_code make_request(struct state *s, struct item *it) {
     job->request.n_images = it->job->n_images;
     job->request.progress = progress;
     job->request.progress_context = s;
-    if (s->jobs->preview) {
-        if (!lk_pipeline_has_preview(s->pipeline))
-            return lk_fail(LK_E_USAGE, "--preview: %s has none; FLUX.2, Qwen-Image and Step1X-Edit have",
-                           lk_pipeline_family(s->pipeline));
-        job->request.preview = show_preview;
-        job->request.preview_context = s;
-    }
+    LK_TRY(cli_preview_attach(&s->jobs->preview, s->pipeline, &job->request));
     it->queued.request = &job->request;
     enum lk_code rc = cli_job_plan(s->pipeline, s->device, job, &plan);
     if (rc == LK_E_USAGE && recipe)

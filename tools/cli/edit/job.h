@@ -2,6 +2,7 @@
 #pragma once
 
 #include "models/recipe.h"
+#include "tools/cli/edit/preview.h"
 
 struct cli_job {
     struct lk_job job; /* as given; completed by the run */
@@ -23,10 +24,9 @@ struct cli_jobs {
     int n;
     const char *file; /* the list; NULL: one job, of the command line */
     const char *model;
-    const char *dump_steps; /* of one job; NULL: none */
-    const char *preview;    /* the same: a file that is rewritten after every preview_every steps (0: 1) */
-    int preview_every;
-    const char *embeds; /* encode the prompts into this file instead of editing; NULL */
+    const char *dump_steps;     /* of one job; NULL: none */
+    struct cli_preview preview; /* the same */
+    const char *embeds;         /* encode the prompts into this file instead of editing; NULL */
     int jobs_per_visit;
     bool auto_quantize; /* their run.quantize is to be chosen, for the first of them */
     bool overwrite;     /* also files that are not of this program */

@@ -152,7 +152,7 @@ enum lk_code cli_jobs_check(const struct cli_jobs *jobs) {
         return lk_fail(LK_E_USAGE, "--gemm: %s cannot go on with a sum, as a LoRA needs it; leave one out", run->gemm);
     enum lk_code rc = list_inputs(&in, jobs);
     if (!rc && jobs->embeds) rc = check_output(jobs, jobs->embeds, ".safetensors", &in);
-    if (!rc && jobs->preview && (rc = check_output(jobs, jobs->preview, ".png", &in)))
+    if (!rc && jobs->preview.file && (rc = check_output(jobs, jobs->preview.file, ".png", &in)))
         rc = lk_fail_prefix(rc, "--preview");
     for (int i = 0; !rc && i < jobs->n; i++) {
         rc = check_job(jobs, i, &in);

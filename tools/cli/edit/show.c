@@ -89,6 +89,10 @@ static void print_recipe(const struct lk_recipe *r) {
         printf("%-12s", i ? "" : "images");
         cli_print_text(stdout, r->images[i].file);
         printf(" %dx%d", r->images[i].source_width, r->images[i].source_height);
+        if (r->images[i].converted_from) {
+            printf(" from ");
+            cli_print_text(stdout, r->images[i].converted_from);
+        }
         printf(", used %dx%d+%d+%d, sha256 ", r->images[i].width, r->images[i].height, r->images[i].crop_left,
                r->images[i].crop_top);
         cli_print_text(stdout, r->images[i].sha256);
@@ -127,6 +131,9 @@ static void print_recipe(const struct lk_recipe *r) {
     puts(")");
     if (r->text_encoder_isa) line("encoded on", r->text_encoder_isa);
     parameters(r, LK_IN_RUN);
+    if (r->packed.as)
+        printf("%-12s%s, quality %d\n", "written as", !strcmp(r->packed.as, "jpeg") ? "JPEG" : "WebP",
+               r->packed.quality);
     printf("%-12slikeness ", "made by");
     cli_print_text(stdout, r->version);
     printf(", numerics %" PRId64 "\n", r->numerics_version);

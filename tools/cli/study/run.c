@@ -328,6 +328,7 @@ enum lk_code study_run_list(const struct cli_arguments *a, const struct study_li
     for (int m = 0; m < lk_study_n_models(list->study); m++)
         if (lk_study_model_hosted(list->study, m)) cli_leave_no_core();
     enum lk_code rc = s && first ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
+    if (!rc) rc = cli_preview_check(a->preview, a->overwrite);
     if (!rc) rc = lk_study_job(list->study, 0, first);
     if (!rc) {
         s->run = (struct study_run){.study = list->study,
@@ -336,6 +337,7 @@ enum lk_code study_run_list(const struct cli_arguments *a, const struct study_li
                                     .machine = a->job.run,
                                     .machine_given = a->job.given,
                                     .jobs_per_visit = (int)a->jobs_per_visit,
+                                    .preview = {a->preview, (int)a->preview_every, false},
                                     .json = a->json};
         const bool given = lk_job_given(&a->job, lk_parameter_named("device"));
         const char *list_of = a->study.devices ? a->study.devices : given ? a->job.run.device : first->job.run.device;

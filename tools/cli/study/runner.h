@@ -34,6 +34,7 @@ struct study_run {
     const char *devices[STUDY_MAX_WORKERS];
     int n_workers;
     int piece, jobs_per_visit; /* 0: by the device */
+    struct cli_preview preview;
     bool json;
     int messages; /* a pipe to the supervisor: lines that begin with 'J' (JSON) or 'W' (a warning) */
     struct study_shared *shared;

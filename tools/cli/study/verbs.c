@@ -101,7 +101,8 @@ const struct cli_verb cli_study_verbs[] = {
     {.name = "run",
      .summary = "make a study's outputs, or go on where the last run stopped",
      .operands = "STUDY.json",
-     .options = "output! all shard queue retry-failed send-pictures jobs-per-visit json follow-links " MACHINE,
+     .options = "output! all shard queue retry-failed send-pictures jobs-per-visit preview preview-every json "
+                "follow-links " MACHINE,
      .text = "Pictures go to DIR/results, a line each to DIR/manifest.jsonl; DIR/journal.sqlite holds the state, from "
              "which the same command goes on after a kill, and after a change of the study: what is still asked for "
              "stays, the rest is kept until prune deletes it. A job that fails is tried three times, once if it would "

@@ -29,6 +29,7 @@ struct worker {
     struct lk_journal *journal;
     struct study_writer writer;
     struct study_hosted *hosted; /* NULL: the model that is open runs here */
+    struct cli_preview preview;
     struct cli_devices devices;
     struct lk_device *device; /* the first of them; NULL: not open */
     struct lk_pipeline *pipeline;
@@ -316,6 +317,7 @@ static enum lk_code prepare(struct worker *w, struct study_job *job) {
     r->n_images = study->n_sources;
     r->progress = progress;
     r->progress_context = job;
+    if (lk_pipeline_has_preview(w->pipeline)) LK_TRY(cli_preview_attach(&w->preview, w->pipeline, r));
     job->run.model = w->model_name;
     job->run.weights_identity = w->weights_identity;
     job->run.isa = w->device->architecture;
@@ -456,6 +458,7 @@ int study_work(const struct study_run *run, int slot) {
     enum lk_code rc = w ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for a worker");
     if (!rc) {
         w->run = run;
+        w->preview = run->preview;
         w->slot = said;
         w->model = -1;
         w->most = run->piece;

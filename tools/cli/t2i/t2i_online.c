@@ -289,6 +289,7 @@ static enum lk_code run(struct online *o) {
     o->jobs = (struct cli_jobs){.file = a->output,
                                 .model = a->model,
                                 .jobs_per_visit = (int)a->jobs_per_visit,
+                                .preview = {a->preview, (int)a->preview_every, false},
                                 .next = next_round,
                                 .context = o};
     cli_signals_install();

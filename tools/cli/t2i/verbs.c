@@ -52,7 +52,7 @@ const struct cli_verb cli_t2i_verbs[] = {
     {.name = "generate",
      .summary = "make a table's pictures, with their log",
      .options = "model! output! csv seeds cfg arm @request lora batch normalize fair fair-assign post-filter "
-                "target attribute max-attempts labeler classifier faces overwrite " MACHINE,
+                "target attribute max-attempts labeler classifier faces preview preview-every overwrite " MACHINE,
      .text = "As `study run` does; DIR/generation_log.csv has a line a picture. A run that was stopped goes on with "
              "the same command.",
      .examples =

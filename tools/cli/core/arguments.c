@@ -131,7 +131,8 @@ static enum lk_code set_parameter(struct cli_arguments *a, const struct cli_opti
                                   const char *text) {
     const bool chooses = !strcmp(o->name, "quantize") && (a->command == CLI_EDIT || a->command == CLI_PLAN);
     if (!strcmp(o->name, "seed")) a->n_seeds = 0;
-    if (!strcmp(o->name, "seed") && a->command == CLI_EDIT && *text && strchr(text + 1, '-'))
+    const size_t digits = strspn(text, "0123456789");
+    if (!strcmp(o->name, "seed") && a->command == CLI_EDIT && digits && text[digits] == '-')
         return read_seeds(a, o, flag, text);
     if (chooses) a->auto_quantize = !strcmp(text, "auto");
     return lk_parameter_parse(o->parameter, &a->job, flag, chooses && a->auto_quantize ? "none" : text);

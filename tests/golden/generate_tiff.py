@@ -172,7 +172,7 @@ def bitmap():
 
 
 def fixed():
-    """What a short draw may not have: codes of 12 bits, tables of a JPEG in a tag, 5-6-5."""
+    """What a short draw may not have: codes of 12 bits, tables of a JPEG in a tag, 5-6-5, differences."""
     for packing, mode, (width, height) in (("tiff_lzw", "RGB", (60, 40)), ("jpeg", "RGB", (33, 24)), ("jpeg", "L", (33, 24))):
         out = io.BytesIO()
         pixels = bytes(draw.randrange(256) for _ in range(width * height * len(mode)))
@@ -181,6 +181,11 @@ def fixed():
     rows = noise(12 * 4 * 4) + bytes(draw.randrange(256) for _ in range(12 * 4 * 4))
     body = struct.pack("<IiiHHIIiiII", 56, 24, 8, 1, 16, 3, len(rows), 0, 0, 0, 0) + struct.pack("<4I", 0xF800, 0x7E0, 0x1F, 0)
     yield "fixed bmp 5-6-5", b"BM" + struct.pack("<IHHI", 70 + len(rows), 0, 0, 70) + body + rows
+    for mode, n in (("RGB", 3), ("I;16", 2)):
+        out = io.BytesIO()
+        Image.frombytes(mode, (9, 5), bytes(i * i * 7 % 256 for i in range(45 * n))).save(
+            out, "TIFF", compression="tiff_adobe_deflate", tiffinfo={317: 2})
+        yield f"fixed {mode} differences", out.getvalue()
 
 
 def one():

@@ -133,7 +133,7 @@ grep -q 'nobody_P1_K-01": expected an output of this study' stderr || fail "$(ca
 [ "$(wc -l <decisions.jsonl)" = 10 ] || fail "$(cat decisions.jsonl)"
 likeness report --from run --review decisions.jsonl -o reviewed >stdout 2>stderr || fail "report --review: $(cat stderr)"
 grep -q '^| race.*drift | 9 | 9 |' reviewed/tables/review_decisions.md || fail "$(cat reviewed/tables/review_decisions.md)"
-likeness report --from run --review decisions.jsonl --query "SELECT who, sum(value) AS k FROM alternative WHERE measure = 'race_drift' AND item_id = '$expected' GROUP BY who" >stdout 2>stderr
+likeness report --from run --review decisions.jsonl --query "SELECT who, sum(value) AS k FROM alternative JOIN item USING (item) WHERE measure = 'race_drift' AND item_id = '$expected' GROUP BY who" >stdout 2>stderr
 grep -q '| reviewed | 0' stdout && grep -q '| secondary | 1' stdout || fail "a decision turns no outcome: $(cat stdout)"
 likeness ratings evaluations --from run --ratings answers/evaluations_exp2.jsonl >evaluations 2>stderr || fail "ratings: $(cat stderr)"
 [ "$(wc -l <evaluations)" = "$(wc -l <answers/evaluations_exp2.jsonl)" ] || fail "ratings of an own study"

@@ -87,7 +87,8 @@ static const struct cli_option options[] = {
      .group = "Input",
      .value = "SQL",
      .help = "prints the rows of one SELECT over the store instead of writing a report: tables attribute, source, "
-             "prompt, model, output, score, measure, outcome; views item and measured (a measure of an item, 0 or 1, "
+             "prompt, model, output, score, measure, outcome (item: the number of an output); views item and "
+             "measured (a measure of an item, 0 or 1, "
              "beside all its factors); needs --from RUN",
      .commands = ON(CLI_REPORT),
      .offset = FIELD(report.query)},

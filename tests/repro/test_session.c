@@ -93,7 +93,7 @@ static void refusals_and_stops(void **state) {
     assert_fails(lk_session_set(s, "prompts", "x"), LK_E_USAGE, "\"prompts\": no such parameter");
     assert_fails(lk_session_set(s, "dtype", "f32"), LK_E_USAGE, "when the session is opened");
     assert_fails(lk_session_set(s, "seed", "-1"), LK_E_USAGE, "seed");
-    assert_fails(lk_session_save(s, "x.png"), LK_E_USAGE, "lk_session_run before");
+    assert_fails(lk_session_save(s, test_path("x.png")), LK_E_USAGE, "lk_session_run before");
     assert_fails(lk_session_open(&none, tiny_edits[0].checkpoint, (const char *[]){"seed", "1", NULL}), LK_E_USAGE,
                  "set for each run");
     assert_fails(lk_session_open(&none, tiny_edits[0].checkpoint, (const char *[]){"device", "cuda:x", NULL}),

@@ -1,6 +1,7 @@
 #include "tests/common/pipeline_checks.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -145,4 +146,36 @@ void test_same_in_another_process(const void *here, size_t n_bytes) {
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     assert_memory_equal(here, there, n_bytes);
     free(there);
+}
+
+void test_picture_digest(const struct lk_result *result, char sha256[65]) {
+    lk_sha256(result->image.pixels, (size_t)result->image.width * (size_t)result->image.height * 3, sha256);
+}
+
+void test_company_changes_nothing(struct lk_pipeline *p, struct lk_request *requests, char (*alone)[65], int n,
+                                  int jobs_per_visit) {
+    struct lk_queued *queued = lk_calloc((size_t)n, sizeof *queued), **list = lk_calloc((size_t)n, sizeof *list);
+    assert_true(queued && list);
+    for (int threads = 1; threads < 4; threads += 2) {
+        struct lk_device *dev;
+        memset(queued, 0, (size_t)n * sizeof *queued);
+        for (int i = 0; i < n; i++) {
+            requests[i].slice_rows = threads > 1 ? 16 : 0;
+            queued[i].request = &requests[i];
+            list[(i + threads) % n] = &queued[i];
+        }
+        assert_ok(lk_device_cpu_create(threads, &dev));
+        assert_ok(lk_pipeline_edit_queue(
+            p, dev, &(struct lk_queue){.jobs = list, .n_jobs = n, .jobs_per_visit = threads > 1 ? n : jobs_per_visit}));
+        for (int i = 0; i < n; i++) {
+            char sha256[65];
+            test_picture_digest(&queued[i].result, sha256);
+            if (strcmp(sha256, alone[i]) != 0)
+                fail_msg("%s: another picture in company", requests[i].accel ? requests[i].accel : "no cache");
+            lk_result_free(&queued[i].result);
+        }
+        lk_device_free(dev);
+    }
+    lk_free(queued);
+    lk_free(list);
 }

@@ -24,6 +24,13 @@ void test_edit_digests(struct lk_pipeline *p, struct lk_device *dev, const struc
                        const char *const names[2], struct test_digests *out);
 void test_same_digests(const struct test_digests *a, const struct test_digests *b);
 
+/* Of the picture alone. */
+void test_picture_digest(const struct lk_result *result, char sha256[65]);
+/* n jobs in one queue, so many or all at a visit, in two orders, on 1 and 3 threads and in slices: each has the picture
+ * that it has alone. */
+void test_company_changes_nothing(struct lk_pipeline *p, struct lk_request *requests, char (*alone)[65], int n,
+                                  int jobs_per_visit);
+
 /* Plans and runs the request: the arena's peak is to the byte what the plan said. lk_result_free(result). */
 void test_plan_is_the_peak(struct lk_pipeline *p, struct lk_device *dev, const struct lk_request *request,
                            struct lk_plan *plan, struct lk_result *result);

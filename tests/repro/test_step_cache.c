@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/digest.h"
 #include "engine/base/file.h"
 #include "engine/bf16.h"
 #include "models/common/cache.h"
@@ -138,10 +137,6 @@ static void close_job(struct job *job) {
     lk_pipeline_close(job->pipeline);
 }
 
-static void digest(const struct lk_result *result, char sha256[65]) {
-    lk_sha256(result->image.pixels, (size_t)result->image.width * (size_t)result->image.height * 3, sha256);
-}
-
 static void test_decisions(void **state) {
     static const struct {
         const char *accel;
@@ -183,8 +178,8 @@ static void test_decisions(void **state) {
                 /* Without a trace other memory is used, and the last block writes fewer rows. */
                 dev->trace = NULL;
                 assert_ok(lk_pipeline_edit(editor.pipeline, dev, &editor.request, &plain));
-                digest(&result, sha256[0]);
-                digest(&plain, sha256[1]);
+                test_picture_digest(&result, sha256[0]);
+                test_picture_digest(&plain, sha256[1]);
                 assert_string_equal(sha256[0], sha256[1]);
                 assert_memory_equal(result.computed, plain.computed, sizeof result.computed);
                 lk_result_free(&result);
@@ -204,7 +199,7 @@ static void test_company(void **state) {
     for (int f = 0; f < SMALL_EDITORS; f++) {
         struct job job;
         struct lk_request requests[N];
-        char alone[N][65], sha256[65];
+        char alone[N][65];
         struct lk_device *dev;
         open_job(&job, f, LK_BF16, NULL);
         assert_ok(lk_device_cpu_create(1, &dev));
@@ -214,7 +209,7 @@ static void test_company(void **state) {
             requests[i].accel = accels[i];
             requests[i].seed = 5;
             assert_ok(lk_pipeline_edit(job.pipeline, dev, &requests[i], &result));
-            digest(&result, alone[i]);
+            test_picture_digest(&result, alone[i]);
             if (i == 3)
                 for (int k = 0; k < STEPS; k++) assert_true(result.computed[0][k]);
             lk_result_free(&result);
@@ -222,24 +217,7 @@ static void test_company(void **state) {
         assert_string_equal(alone[1], alone[3]); /* a threshold of 0 changes nothing */
         assert_string_not_equal(alone[1], alone[0]);
         lk_device_free(dev);
-        for (int threads = 1; threads < 4; threads += 2) {
-            struct lk_queued queued[N] = {{0}}, *list[N];
-            for (int i = 0; i < N; i++) {
-                requests[i].slice_rows = threads > 1 ? 16 : 0;
-                queued[i].request = &requests[i];
-                list[(i + threads) % N] = &queued[i];
-            }
-            assert_ok(lk_device_cpu_create(threads, &dev));
-            assert_ok(lk_pipeline_edit_queue(
-                job.pipeline, dev,
-                &(struct lk_queue){.jobs = list, .n_jobs = N, .jobs_per_visit = threads > 1 ? N : 2}));
-            for (int i = 0; i < N; i++) {
-                digest(&queued[i].result, sha256);
-                assert_string_equal(sha256, alone[i]);
-                lk_result_free(&queued[i].result);
-            }
-            lk_device_free(dev);
-        }
+        test_company_changes_nothing(job.pipeline, requests, alone, N, 2);
         close_job(&job);
     }
 }

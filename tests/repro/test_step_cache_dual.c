@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/digest.h"
 #include "engine/base/file.h"
 #include "eval/study/factors.h"
 #include "tests/common/pipeline_checks.h"
@@ -145,15 +144,11 @@ static void open_tiny(struct tiny_job *job, int m, enum lk_dtype dtype, const ch
     job->request.seed = 5;
 }
 
-static void digest(const struct lk_result *result, char sha256[65]) {
-    lk_sha256(result->image.pixels, (size_t)result->image.width * (size_t)result->image.height * 3, sha256);
-}
-
 static void edit(struct tiny_job *job, struct lk_device *dev, const struct lk_request *request, char sha256[65],
                  struct lk_result *out) {
     struct lk_result own, *result = out ? out : &own;
     assert_ok(lk_pipeline_edit(job->pipeline, dev, request, result));
-    digest(result, sha256);
+    test_picture_digest(result, sha256);
     lk_result_free(result);
 }
 
@@ -171,7 +166,7 @@ static void bits_depend_on_the_job_alone(void **state) {
     for (int m = 0; m < N_MODELS; m++) {
         struct tiny_job job;
         struct lk_request requests[N];
-        char alone[N][65], sha256[65];
+        char alone[N][65];
         struct lk_device *dev;
         open_tiny(&job, m, LK_BF16, NULL);
         assert_ok(lk_device_cpu_create(1, &dev));
@@ -186,25 +181,7 @@ static void bits_depend_on_the_job_alone(void **state) {
         assert_string_not_equal(alone[1], alone[2]);
         assert_string_not_equal(alone[1], alone[3]);
         lk_device_free(dev);
-        for (int threads = 1; threads < 4; threads += 2) {
-            struct lk_queued queued[N] = {{0}}, *list[N];
-            for (int i = 0; i < N; i++) {
-                requests[i].slice_rows = threads > 1 ? 16 : 0;
-                queued[i].request = &requests[i];
-                list[(i + threads) % N] = &queued[i];
-            }
-            assert_ok(lk_device_cpu_create(threads, &dev));
-            assert_ok(lk_pipeline_edit_queue(
-                job.pipeline, dev,
-                &(struct lk_queue){.jobs = list, .n_jobs = N, .jobs_per_visit = threads > 1 ? N : 3}));
-            for (int i = 0; i < N; i++) {
-                digest(&queued[i].result, sha256);
-                if (strcmp(sha256, alone[i]) != 0)
-                    fail_msg("%s, %s: another picture in company", models[m].checkpoint, accels[i]);
-                lk_result_free(&queued[i].result);
-            }
-            lk_device_free(dev);
-        }
+        test_company_changes_nothing(job.pipeline, requests, alone, N, 3);
         tiny_job_close(&job);
     }
 }

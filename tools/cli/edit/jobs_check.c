@@ -46,14 +46,14 @@ static enum lk_code list_inputs(struct inputs *in, const struct cli_jobs *jobs) 
 }
 
 /* An existing file that a job reads. */
-static enum lk_code check_overwrite(const struct cli_jobs *jobs, const char *output, const struct inputs *in,
-                                    const struct stat *existing) {
+static enum lk_code check_overwrite(const struct cli_jobs *jobs, const char *option, const char *output,
+                                    const struct inputs *in, const struct stat *existing) {
     for (size_t i = 0; i < in->n; i++)
         if (in->list[i].device == existing->st_dev && in->list[i].inode == existing->st_ino)
-            return lk_fail(LK_E_USAGE, "--output: %s: is the image %s itself; name another file", output,
+            return lk_fail(LK_E_USAGE, "%s: %s: is the image %s itself; name another file", option, output,
                            in->list[i].path);
     if (jobs->recipe && same_file(jobs->recipe, existing))
-        return lk_fail(LK_E_USAGE, "--output: %s: is the picture to make again; name another file", output);
+        return lk_fail(LK_E_USAGE, "%s: %s: is the picture to make again; name another file", option, output);
     return LK_OK;
 }
 
@@ -76,36 +76,37 @@ static bool is_ours(const char *path, const char *ending) {
 }
 
 /* Found out before the long run: a name that is none, a file that is needed, a place that cannot be written to. */
-static enum lk_code check_output(const struct cli_jobs *jobs, const char *path, const char *ending,
+static enum lk_code check_output(const struct cli_jobs *jobs, const char *option, const char *path, const char *ending,
                                  const struct inputs *in) {
     struct stat s;
     const char *dot = strrchr(path, '.');
     LK_TRY(cli_output_name_check(path));
     bool exists = stat(path, &s) == 0;
-    if (exists && S_ISDIR(s.st_mode)) return lk_fail(LK_E_USAGE, "--output: %s: is a folder; name a file in it", path);
+    if (exists && S_ISDIR(s.st_mode))
+        return lk_fail(LK_E_USAGE, "%s: %s: is a folder; name a file in it", option, path);
     const bool png = !strcmp(ending, ".png"), known = dot && !strcasecmp(dot, ending);
     if (!known && !(png && lk_picture_format(path) != LK_PICTURE_PNG))
-        return lk_fail(LK_E_USAGE, "--output: %s: expected a name that ends in %s%s, the format that is written", path,
-                       ending, png ? ", .jpg or .webp" : "");
-    if (exists) LK_TRY(check_overwrite(jobs, path, in, &s));
+        return lk_fail(LK_E_USAGE, "%s: %s: expected a name that ends in %s%s, the format that is written", option,
+                       path, ending, png ? ", .jpg or .webp" : "");
+    if (exists) LK_TRY(check_overwrite(jobs, option, path, in, &s));
     if (exists && s.st_size && !is_ours(path, ending)) {
         if (jobs->embeds)
-            return lk_fail(LK_E_USAGE,
-                           "--output: %s: is there and no file of embed, perhaps weights; name another file", path);
+            return lk_fail(LK_E_USAGE, "%s: %s: is there and no file of embed, perhaps weights; name another file",
+                           option, path);
         if (!jobs->overwrite)
             return lk_fail(LK_E_USAGE,
-                           "--output: %s: is there and is no result of likeness; name another file, or "
+                           "%s: %s: is there and is no result of likeness; name another file, or "
                            "replace it with --overwrite",
-                           path);
+                           option, path);
     }
     char *copy = lk_strdup(path);
-    if (!copy) return lk_fail(LK_E_NOMEM, "--output: out of memory");
+    if (!copy) return lk_fail(LK_E_NOMEM, "%s: out of memory", option);
     const char *folder = dirname(copy);
     enum lk_code rc = LK_OK;
     if (stat(folder, &s) || !S_ISDIR(s.st_mode))
-        rc = lk_fail(LK_E_IO, "--output: %s: no such folder", folder);
+        rc = lk_fail(LK_E_IO, "%s: %s: no such folder", option, folder);
     else if (access(folder, W_OK))
-        rc = lk_fail(LK_E_IO, "--output: %s: the folder cannot be written to", folder);
+        rc = lk_fail(LK_E_IO, "%s: %s: the folder cannot be written to", option, folder);
     lk_free(copy);
     return rc;
 }
@@ -123,7 +124,14 @@ static enum lk_code check_job(const struct cli_jobs *jobs, int i, const struct i
     const struct cli_job *job = &jobs->list[i];
     LK_TRY(check_text("--prompt", job->job.request.prompt));
     LK_TRY(check_text("--negative-prompt", job->job.request.negative_prompt));
-    return jobs->embeds ? LK_OK : check_output(jobs, job->output, ".png", in);
+    if (jobs->embeds) return LK_OK;
+    if (jobs->preview.file && !strcmp(job->output, jobs->preview.file))
+        return lk_fail(LK_E_USAGE, "--preview: %s: is the output; name another file", job->output);
+    LK_TRY(check_output(jobs, "--output", job->output, ".png", in));
+    if (!jobs->file && job->quality && lk_picture_format(job->output) == LK_PICTURE_PNG)
+        return lk_fail(LK_E_USAGE, "--quality: %s: a PNG loses nothing; leave it out, or name a .jpg or .webp",
+                       job->output);
+    return LK_OK;
 }
 
 static int by_output(const void *a, const void *b) {
@@ -151,9 +159,8 @@ enum lk_code cli_jobs_check(const struct cli_jobs *jobs) {
     if (run->n_loras && strcmp(run->gemm, "own") != 0)
         return lk_fail(LK_E_USAGE, "--gemm: %s cannot go on with a sum, as a LoRA needs it; leave one out", run->gemm);
     enum lk_code rc = list_inputs(&in, jobs);
-    if (!rc && jobs->embeds) rc = check_output(jobs, jobs->embeds, ".safetensors", &in);
-    if (!rc && jobs->preview.file && (rc = check_output(jobs, jobs->preview.file, ".png", &in)))
-        rc = lk_fail_prefix(rc, "--preview");
+    if (!rc && jobs->embeds) rc = check_output(jobs, "--output", jobs->embeds, ".safetensors", &in);
+    if (!rc && jobs->preview.file) rc = check_output(jobs, "--preview", jobs->preview.file, ".png", &in);
     for (int i = 0; !rc && i < jobs->n; i++) {
         rc = check_job(jobs, i, &in);
         if (rc && jobs->file) rc = lk_fail_prefix(rc, "%s: %s", jobs->file, jobs->list[i].where);

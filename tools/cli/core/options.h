@@ -191,6 +191,7 @@ struct cli_option {
     double min, max;                      /* inclusive; of int, number and size */
     const char *choices;                  /* "bf16|f32"; of a text: what completions offer */
     size_t offset;                        /* of the field in struct cli_arguments */
+    const char *field;                    /* its name there, as report.query; NULL: a parameter's */
     const struct lk_parameter *parameter; /* its reading, instead of kind, range and offset; NULL: none */
 };
 

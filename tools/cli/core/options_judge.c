@@ -3,7 +3,7 @@
 
 #define JUDGE(kind_, group_, name_, value_, field, help_)                                                              \
     .name = name_, .kind = kind_, .group = group_, .value = value_, .help = help_, .commands = ON(CLI_JUDGE),          \
-    .offset = FIELD(review.field)
+    AT(review.field)
 
 static const struct cli_option options[] = {
     {JUDGE(CLI_CHOICE, "Input", "judge-prompt", "NAME", judge_prompt,
@@ -21,7 +21,7 @@ static const struct cli_option options[] = {
          "it finds in the source is the region, where it finds none the middle; t2i: what label looks at and export "
          "covers; mask: the faces that are kept or edited",
      .commands = ON(CLI_JUDGE) | ON(CLI_T2I) | ON(CLI_MASK),
-     .offset = FIELD(report.faces)},
+     AT(report.faces)},
     {.name = "check",
      .kind = CLI_CHOICE,
      .group = "Input",
@@ -30,7 +30,7 @@ static const struct cli_option options[] = {
              "pictures' places changed, or again with other seeds. agreement: --secondary is such a run",
      .choices = "order|roles|repeat|repeat2",
      .commands = ON(CLI_JUDGE),
-     .offset = FIELD(report.check)},
+     AT(report.check)},
     {.name = "mode",
      .kind = CLI_CHOICE,
      .group = "Sampling",
@@ -41,7 +41,7 @@ static const struct cli_option options[] = {
          "or it gives scores alone. Scores of different modes do not belong together",
      .choices = "free|forced|direct",
      .commands = ON(CLI_JUDGE) | ON(CLI_FEATURE),
-     .offset = FIELD(review.mode)},
+     AT(review.mode)},
     {.name = "batch",
      .kind = CLI_INT,
      .group = "Sampling",
@@ -51,7 +51,7 @@ static const struct cli_option options[] = {
      .min = 1,
      .max = 64,
      .commands = ON(CLI_JUDGE) | ON(CLI_T2I),
-     .offset = FIELD(review.batch)},
+     AT(review.batch)},
     {JUDGE(CLI_FLAG, "Input", "pairwise", NULL, pairwise,
            "legacy: which of the two arms' pictures preserves the person better, asked in both orders")},
     {.name = "openai-url",
@@ -61,7 +61,7 @@ static const struct cli_option options[] = {
      .help = "ask the model that --model names on an OpenAI-compatible server of yours (llama-server, vLLM), as "
              "http://localhost:8080/v1; the pictures are sent there; a key is taken from OPENAI_API_KEY",
      .commands = ON(CLI_JUDGE) | ON(CLI_FEATURE),
-     .offset = FIELD(review.server)},
+     AT(review.server)},
     {.name = "requests-per-minute",
      .kind = CLI_NUMBER,
      .group = "Model",
@@ -71,7 +71,7 @@ static const struct cli_option options[] = {
      .min = 0.001,
      .max = 1000000,
      .commands = ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I),
-     .offset = FIELD(review.requests_per_minute)},
+     AT(review.requests_per_minute)},
     {.name = "sampler",
      .kind = CLI_CHOICE,
      .group = "Analysis",
@@ -81,7 +81,7 @@ static const struct cli_option options[] = {
              "equally long strata then give the same positions)",
      .commands = ON(CLI_SAMPLE),
      .choices = "stream|pandas",
-     .offset = FIELD(sampler)},
+     AT(sampler)},
     {.name = "each",
      .kind = CLI_INT,
      .group = "Analysis",
@@ -91,6 +91,6 @@ static const struct cli_option options[] = {
      .commands = ON(CLI_SAMPLE),
      .min = 1,
      .max = 1000000,
-     .offset = FIELD(each)},
+     AT(each)},
 };
 const struct cli_option_part cli_options_of_judge = {options, sizeof options / sizeof *options};

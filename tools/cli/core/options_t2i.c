@@ -3,7 +3,7 @@
 
 #define T2I(kind_, group_, name_, value_, field, help_)                                                                \
     .name = name_, .kind = kind_, .group = group_, .value = value_, .help = help_, .commands = ON(CLI_T2I),            \
-    .offset = FIELD(t2i.field)
+    AT(t2i.field)
 
 static const struct cli_option options[] = {
     {T2I(CLI_LIST, "Input", "labels", "LABELS.csv", labels,

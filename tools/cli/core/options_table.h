@@ -5,8 +5,10 @@
 
 #define ON(command)   (1u << (command))
 #define FIELD(member) offsetof(struct cli_arguments, member)
+/* Of an option that sets the member of struct cli_arguments. */
+#define AT(member) .offset = FIELD(member), .field = #member
 
-#define RUNS          (ON(CLI_EDIT) | ON(CLI_RERUN))
+#define RUNS       (ON(CLI_EDIT) | ON(CLI_RERUN))
 
 /* A part of the table. */
 struct cli_option_part {

@@ -77,6 +77,12 @@ enum lk_code cli_output_name_check(const char *path) {
                    path, strlen(path));
 }
 
+static bool writes_page(const struct cli_arguments *a) {
+    const char *verb = a->verb ? a->verb->name : "";
+    return a->command == CLI_REPORT || (a->command == CLI_STUDY && !strcmp(verb, "rewrite")) ||
+           (a->command == CLI_T2I && (!strcmp(verb, "metrics") || !strcmp(verb, "export")));
+}
+
 /* Somebody else's page. */
 static enum lk_code check_page(const struct cli_arguments *a) {
     static const char mark[] = "<meta name=\"generator\" content=\"likeness ";
@@ -120,9 +126,7 @@ enum lk_code cli_outputs_check(const struct cli_arguments *a) {
     const struct cli_option *o;
     if (!a->output) return LK_OK;
     LK_TRY(cli_output_name_check(a->output));
-    if (a->command == CLI_REPORT ||
-        (a->command == CLI_T2I && (!strcmp(a->verb->name, "metrics") || !strcmp(a->verb->name, "export"))))
-        LK_TRY(check_page(a));
+    if (writes_page(a)) LK_TRY(check_page(a));
     if (stat(a->output, &st)) return LK_OK;
     for (size_t i = 0; (o = cli_option(i)); i++)
         if (!o->parameter && strcmp(o->name, "output") && cli_takes(a->command, a->verb, o))

@@ -318,6 +318,7 @@ enum lk_code cli_t2i_embed_norm(const struct cli_arguments *arguments) {
     const bool none = !strcmp(how, "none"), zscore = !strcmp(how, "zscore");
     if (!a->embeds || !arguments->output)
         return lk_fail(LK_E_USAGE, "t2i embed-norm: expected --embeds FILE and --output FILE.safetensors");
+    LK_TRY(cli_t2i_output_free(arguments));
     return lk_embeds_normalize(a->embeds, arguments->output,
                                none     ? LK_EMBEDS_NONE
                                : zscore ? LK_EMBEDS_ZSCORE

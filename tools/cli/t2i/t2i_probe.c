@@ -270,6 +270,7 @@ enum lk_code cli_t2i_latents(const struct cli_arguments *a) {
                                    "--output DIR or PICTURE.png");
     struct place at = {0};
     enum lk_code rc = find_place(a->output, &at);
+    if (!rc && strcmp(at.name, "latent_umap") != 0) rc = cli_t2i_output_free(a); /* a picture that is named */
     if (!rc) rc = make(a, &at);
     lk_free(at.folder);
     lk_free(at.name);

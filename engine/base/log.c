@@ -17,7 +17,9 @@ static struct {
 } state;
 
 void lk_log_open(bool quiet, bool verbose) {
+    static char lines[1 << 16];
     const char *no_color = getenv("NO_COLOR");
+    setvbuf(stderr, lines, _IOLBF, sizeof lines); /* a line is one write: workers' lines do not mix */
     state.quiet = quiet;
     state.verbose = verbose;
     state.terminal = isatty(STDERR_FILENO);

@@ -14,6 +14,7 @@
 #include "eval/scores/fields.h"
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/shares.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
@@ -27,7 +28,9 @@ struct extractor {
     struct lk_seeing_judge judge;
     struct lk_names done; /* ids of sources */
     struct lk_append_lock lock;
-    size_t n_failed, n_skipped;
+    size_t n_failed;
+    const struct cli_share *part; /* NULL: all sources */
+    struct cli_progress alone, *progress;
 };
 
 enum lk_code cli_feature_prompt(const struct cli_arguments *arguments) {
@@ -50,8 +53,7 @@ static const char *name_of(const char *id, char cell[CELL_BYTES]) {
 }
 
 /* Sources that an earlier run of the same command has recorded; a line that was cut off is taken away. */
-static enum lk_code read_done(struct extractor *x) {
-    const char *path = x->arguments->output;
+static enum lk_code read_done(struct extractor *x, const char *path, bool mend) {
     struct lk_records records;
     bool more = true;
     char *text;
@@ -69,9 +71,23 @@ static enum lk_code read_done(struct extractor *x) {
         if (rc) break;
     }
     if (whole) lk_records_close(&records);
-    if (!rc) rc = lk_cut_half_line(path, whole, n);
+    if (!rc && mend) rc = lk_cut_half_line(path, whole, n);
     lk_free(text);
     return rc;
+}
+
+/* What is left, of a worker its share of that. */
+static void keep_open(struct extractor *x) {
+    size_t n = 0, left = 0;
+    for (size_t i = 0; i < x->sources.n; i++) {
+        char cell[CELL_BYTES];
+        const char *name = name_of(x->sources.list[i].item_id, cell);
+        if (lk_names_find(&x->done, name, strlen(name)) >= 0) continue;
+        if (x->part && left++ % (size_t)x->part->n != (size_t)x->part->part) continue;
+        x->sources.list[n++] = x->sources.list[i];
+    }
+    x->sources.n = n;
+    x->progress->total += (int64_t)n;
 }
 
 static bool add_attempts(cJSON *line, const struct lk_extracted *e) {
@@ -122,10 +138,6 @@ static enum lk_code extract_one(struct extractor *x, const struct cli_pair *sour
     struct lk_extracted e = {0};
     char cell[CELL_BYTES];
     const char *name = name_of(source->item_id, cell);
-    if (lk_names_find(&x->done, name, strlen(name)) >= 0) {
-        x->n_skipped++;
-        return LK_OK;
-    }
     enum lk_code rc = lk_study_is_word(name, strlen(name), 60)
                           ? lk_image_read(&picture, source->edited, 1, 0)
                           : lk_fail(LK_E_INPUT, "expected a source's id of 1 to 60 letters, digits, - or _");
@@ -169,8 +181,7 @@ static enum lk_code open_extractor(struct extractor *x) {
     return lk_seeing_judge_open(&x->judge);
 }
 
-static enum lk_code extract(struct extractor *x) {
-    const struct cli_arguments *a = x->arguments;
+static enum lk_code check_arguments(const struct cli_arguments *a) {
     if (!a->more[0] || !a->model || !a->output)
         return lk_fail(LK_E_USAGE, "feature extract: expected SOURCES.jsonl, --model and --output FILE.jsonl");
     if (!strcmp(a->review.mode, "direct")) return lk_fail(LK_E_USAGE, "--mode direct: features are no scores");
@@ -178,25 +189,39 @@ static enum lk_code extract(struct extractor *x) {
         return lk_fail(LK_E_USAGE,
                        "--openai-url: goes with --mode free: a server's model can be asked, but not be made "
                        "to fill in a form");
+    if (a->review.server && a->study.devices)
+        return lk_fail(LK_E_USAGE, "--devices: goes without --openai-url; the server has its own devices");
+    return LK_OK;
+}
+
+static enum lk_code extract(struct extractor *x) {
+    const struct cli_arguments *a = x->arguments;
     LK_TRY(cli_sources_read(&x->sources, a->more[0]));
-    cli_print_rejects(a->more[0], &x->sources.rejects);
+    if (!x->part) cli_print_rejects(a->more[0], &x->sources.rejects);
+    const size_t n_rejected = x->part ? 0 : x->sources.rejects.n, n_all = x->sources.n + n_rejected;
     LK_TRY(lk_feature_question(&x->question));
     LK_TRY(open_extractor(x));
     LK_TRY(lk_append_lock(&x->lock, a->output));
-    LK_TRY(read_done(x));
+    if (x->part) LK_TRY(read_done(x, x->part->whole, false));
+    LK_TRY(read_done(x, a->output, true));
+    keep_open(x);
     cli_signals_install();
+    if (!x->part) cli_progress_show(x->progress); /* its clock begins */
     for (size_t i = 0; i < x->sources.n; i++) {
         LK_TRY(extract_one(x, &x->sources.list[i]));
         if (x->judge.server) LK_TRY(lk_judge_server_state(x->judge.server));
+        x->progress->asked++;
+        if (!x->part) cli_progress_show(x->progress);
     }
-    size_t n_bad = x->n_failed + x->sources.rejects.n, n_all = x->sources.n + x->sources.rejects.n;
+    const size_t n_bad = x->n_failed + n_rejected;
     if (!n_bad) return LK_OK;
     return lk_fail(n_bad < n_all ? LK_E_PARTIAL : LK_E_INPUT, "%s: %zu of %zu sources have no feature prompt",
                    a->more[0], n_bad, n_all);
 }
 
-enum lk_code cli_feature_extract(const struct cli_arguments *arguments) {
-    struct extractor x = {.arguments = arguments};
+static enum lk_code extract_part(const struct cli_arguments *arguments, const struct cli_share *part) {
+    struct extractor x = {.arguments = arguments, .part = part};
+    x.progress = part ? part->progress : &x.alone;
     enum lk_code rc = extract(&x);
     lk_append_unlock(&x.lock);
     lk_seeing_judge_close(&x.judge);
@@ -207,4 +232,23 @@ enum lk_code cli_feature_extract(const struct cli_arguments *arguments) {
     cli_pairs_free(&x.sources);
     lk_names_free(&x.done);
     return rc;
+}
+
+enum lk_code cli_feature_extract(const struct cli_arguments *a) {
+    LK_TRY(check_arguments(a));
+    if (!a->study.devices) return extract_part(a, NULL);
+    struct cli_shared shared = {
+        .what = "feature extract", .does = "ask about", .ending = "", .key = "source_id", .work = extract_part};
+    struct cli_pairs sources = {0};
+    int32_t number;
+    enum lk_code rc = cli_sources_read(&sources, a->more[0]);
+    const size_t n_rejected = sources.rejects.n;
+    if (!rc) cli_print_rejects(a->more[0], &sources.rejects);
+    for (size_t i = 0; i < sources.n && !rc; i++)
+        rc = lk_names_number(&shared.items, sources.list[i].item_id, strlen(sources.list[i].item_id), &number);
+    cli_pairs_free(&sources);
+    if (!rc) rc = cli_shares(a, &shared);
+    lk_names_free(&shared.items);
+    if (rc || !n_rejected) return rc;
+    return lk_fail(LK_E_PARTIAL, "%s: %zu lines are no sources", a->more[0], n_rejected);
 }

@@ -10,24 +10,6 @@ enum lk_code cli_judge_study(const struct cli_arguments *arguments);
 /* The answers of a slot's judge that lie there; lk_malloc'ed. NULL: there are none. */
 char *cli_judge_answers_found(const char *run, int slot);
 enum lk_code cli_judge_run(const struct cli_arguments *arguments); /* by a model in this process */
-/* With a worker for each of --devices. */
-enum lk_code cli_judge_devices(const struct cli_arguments *arguments);
-/* A worker's share: every n-th item of those that the file `whole` has no answer to; part NULL: all. */
-struct cli_judge_part {
-    const char *whole;
-    int part, n;
-    struct cli_judge_progress *progress; /* of all workers, in memory that they share */
-};
-/* Questions: all that are to be asked, and those that have been. */
-struct cli_judge_progress {
-    _Atomic int64_t total, asked;
-};
-/* The progress line, as that of `study run`. */
-void cli_judge_show(struct cli_judge_progress *progress);
-enum lk_code cli_judge_part(const struct cli_arguments *arguments, const struct cli_judge_part *part);
-/* What is judged, in its order. Free in any case. */
-struct cli_pairs;
-enum lk_code cli_judge_items(struct cli_pairs *pairs, const struct cli_arguments *arguments);
 /* The user's server that is asked in place of a model here. Closed with lk_judge_server_close. */
 enum lk_code cli_judge_server(const struct cli_arguments *arguments, struct lk_judge_server **out);
 enum lk_code cli_judge_prompt(const struct cli_arguments *arguments); /* what to ask about an item, or about all */

@@ -16,6 +16,7 @@
 #include "tools/cli/audit/judge_done.h"
 #include "tools/cli/audit/judge_record.h"
 #include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/shares.h"
 #include "tools/cli/core/draw.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
@@ -36,8 +37,8 @@ struct runner {
     struct judge_done done;
     size_t n_asked, n_failed, n_refused, n_mended, n_skipped, n_in_vain, n_low_mass;
     struct lk_append_lock lock;
-    const struct cli_judge_part *part; /* NULL: all items */
-    struct cli_judge_progress alone, *progress;
+    const struct cli_share *part; /* NULL: all items */
+    struct cli_progress alone, *progress;
 };
 
 /* Something to ask: an item, of a comparison in one order. */
@@ -208,7 +209,7 @@ static enum lk_code judge_some(struct runner *r, struct question *questions, int
     r->n_asked += (size_t)n;
     r->progress->asked += n;
     if (!rc && r->judge.server) rc = lk_judge_server_state(r->judge.server);
-    if (!rc && !r->part) cli_judge_show(r->progress);
+    if (!rc && !r->part) cli_progress_show(r->progress);
     return rc;
 }
 
@@ -238,11 +239,6 @@ static enum lk_code collect(struct runner *r, const struct cli_pair *pair, struc
     return LK_OK;
 }
 
-void cli_judge_show(struct cli_judge_progress *p) {
-    const int64_t total = p->total, asked = p->asked;
-    if (total) lk_log_progress("item", (int)asked, (int)total, lk_log_now());
-}
-
 /* What is still to be asked. */
 static void count_questions(struct runner *r) {
     int64_t n = 0;
@@ -253,7 +249,7 @@ static void count_questions(struct runner *r) {
             n += !judge_is_done(&r->done, r->pairs.list[i].item_id, order_of(r, &q), false);
         }
     r->progress->total += n;
-    if (!r->part) cli_judge_show(r->progress); /* its clock begins */
+    if (!r->part) cli_progress_show(r->progress); /* its clock begins */
 }
 
 static enum lk_code judge_all(struct runner *r) {
@@ -386,7 +382,8 @@ static enum lk_code draw(struct cli_pairs *pairs, const char *sample) {
     return LK_OK;
 }
 
-enum lk_code cli_judge_items(struct cli_pairs *pairs, const struct cli_arguments *a) {
+/* What is judged, in its order. Free in any case. */
+static enum lk_code list_items(struct cli_pairs *pairs, const struct cli_arguments *a) {
     LK_TRY(cli_pairs_of(pairs, &a->report, true));
     /* A source's outputs follow each other. */
     if (pairs->n) qsort(pairs->list, pairs->n, sizeof *pairs->list, by_source);
@@ -396,7 +393,7 @@ enum lk_code cli_judge_items(struct cli_pairs *pairs, const struct cli_arguments
 static enum lk_code run(struct runner *r) {
     const struct cli_arguments *a = r->arguments;
     LK_TRY(check_arguments(a));
-    LK_TRY(cli_judge_items(&r->pairs, a));
+    LK_TRY(list_items(&r->pairs, a));
     if (!r->part || !r->part->part) cli_print_rejects(cli_pairs_name(&a->report), &r->pairs.rejects);
     LK_TRY(lk_judge_prompts_load(&r->prompts));
     LK_TRY(open_judge(r));
@@ -421,16 +418,7 @@ static enum lk_code run(struct runner *r) {
     return rc ? rc : conclude(r);
 }
 
-enum lk_code cli_judge_run(const struct cli_arguments *a) {
-    if (!a->model && a->report.runs.n == 1) return cli_judge_study(a);
-    if (!a->study.devices) return cli_judge_part(a, NULL);
-    LK_TRY(check_arguments(a));
-    if (a->review.server)
-        return lk_fail(LK_E_USAGE, "--devices: goes without --openai-url; the server has its own devices");
-    return cli_judge_devices(a);
-}
-
-enum lk_code cli_judge_part(const struct cli_arguments *arguments, const struct cli_judge_part *part) {
+static enum lk_code judge_part(const struct cli_arguments *arguments, const struct cli_share *part) {
     struct runner r = {.arguments = arguments, .part = part};
     r.progress = part ? part->progress : &r.alone;
     enum lk_code rc = run(&r);
@@ -443,4 +431,27 @@ enum lk_code cli_judge_part(const struct cli_arguments *arguments, const struct 
     cli_pairs_free(&r.pairs);
     judge_done_free(&r.done);
     return rc;
+}
+
+static enum lk_code judge_shares(const struct cli_arguments *a) {
+    struct cli_shared shared = {
+        .what = "judge run", .does = "judge", .ending = "", .key = "item_id", .work = judge_part};
+    struct cli_pairs pairs;
+    int32_t number;
+    enum lk_code rc = list_items(&pairs, a);
+    for (size_t i = 0; i < pairs.n && !rc; i++)
+        rc = lk_names_number(&shared.items, pairs.list[i].item_id, strlen(pairs.list[i].item_id), &number);
+    cli_pairs_free(&pairs);
+    if (!rc) rc = cli_shares(a, &shared);
+    lk_names_free(&shared.items);
+    return rc;
+}
+
+enum lk_code cli_judge_run(const struct cli_arguments *a) {
+    if (!a->model && a->report.runs.n == 1) return cli_judge_study(a);
+    if (!a->study.devices) return judge_part(a, NULL);
+    LK_TRY(check_arguments(a));
+    if (a->review.server)
+        return lk_fail(LK_E_USAGE, "--devices: goes without --openai-url; the server has its own devices");
+    return judge_shares(a);
 }

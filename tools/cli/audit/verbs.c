@@ -20,7 +20,8 @@ const struct cli_verb cli_feature_verbs[] = {
     {.name = "extract",
      .summary = "ask a model what edits should keep of each source",
      .operands = "SOURCES.jsonl",
-     .options = "model! output! rejects mode max-new-tokens openai-url requests-per-minute follow-links " MACHINE,
+     .options =
+         "model! output! rejects mode max-new-tokens openai-url requests-per-minute follow-links devices " MACHINE,
      .text =
          "Asks about every source (lines with source_id and path) and appends a record each: seven features and the "
          "prompt made of them, which study reads. An answer that is not valid, or names a demographic group, is asked "
@@ -35,8 +36,8 @@ const struct cli_verb cli_feature_verbs[] = {
              "Shorter answers",
              "likeness feature extract sources.jsonl -m Qwen/Qwen-Image-Edit-2511 -o features.jsonl --max-new-tokens "
              "256",
-             "On a GPU",
-             "likeness feature extract sources.jsonl -m Qwen/Qwen-Image-Edit-2511 -o features.jsonl --device cuda",
+             "On two GPUs",
+             "likeness feature extract sources.jsonl -m Qwen/Qwen-Image-Edit-2511 -o features.jsonl --devices 0,1",
              NULL},
      .says = (const char *const[]){"output", "FILE.jsonl", "a file to which a line a source is added", "mode", NULL,
                                    "the model writes what it likes, or fills in a form, which is always valid", NULL},

@@ -11,11 +11,10 @@ static const struct cli_option options[] = {
      .group = "Model",
      .value = "LIST",
      AT(study.devices),
-     .help =
-         "study run and judge run: a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1; with "
-         "--weights sharded one for all",
-     .otherwise = "study: its own; judge: --device",
-     .commands = ON(CLI_STUDY) | ON(CLI_JUDGE)},
+     .help = "a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1; of study run with --weights "
+             "sharded one for all",
+     .otherwise = "study: its own; others: --device",
+     .commands = ON(CLI_STUDY) | ON(CLI_JUDGE) | ON(CLI_FEATURE) | ON(CLI_T2I)},
     {STUDY(CLI_TEXT, "Input", "shard", "I/N", shard,
            "run, jobs: the I-th of N parts of the jobs; each run has a journal of its own, merge puts them together")},
     {.name = "queue",

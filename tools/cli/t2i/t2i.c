@@ -12,6 +12,7 @@
 #include "eval/document/table_print.h"
 #include "eval/scores/dataset.h"
 #include "eval/study/factors.h"
+#include "eval/t2i/confusion.h"
 #include "eval/t2i/post_filter.h"
 #include "eval/t2i/report.h"
 #include "models/embeds.h"
@@ -342,5 +343,37 @@ enum lk_code cli_t2i(const struct cli_arguments *given) {
     if (!rc) rc = a.verb->run(&a);
     lk_free(place);
     lk_free(log);
+    return rc;
+}
+
+static enum lk_code read_labels(struct lk_labels *labels, const char *path) {
+    char *text;
+    size_t n;
+    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
+    enum lk_code rc = lk_labels_read(labels, text, n, path);
+    lk_free(text);
+    return rc;
+}
+
+enum lk_code cli_t2i_confusion(const struct cli_arguments *a) {
+    struct lk_labels known = {0}, perceived = {0};
+    struct lk_t2i_confusion confusion;
+    struct lk_text text = {0};
+    if (a->t2i.labels.n != 1 || !a->t2i.ref_labels)
+        return lk_fail(LK_E_USAGE, "t2i confusion: expected one --labels FILE and --ref-labels FILE, what is known");
+    enum lk_code rc = read_labels(&known, a->t2i.ref_labels);
+    if (!rc) rc = read_labels(&perceived, a->t2i.labels.values[0]);
+    if (!rc) rc = lk_t2i_confuse(&known, &perceived, &confusion);
+    if (!rc) rc = lk_t2i_confusion_csv(&confusion, &text);
+    if (!rc) rc = cli_output_write(a, &text);
+    for (int k = 0; k < LK_N_T2I_ATTRIBUTES && !rc; k++)
+        if (confusion.n[k])
+            lk_log(LK_LOG_INFO, "perceived %s: %lld of %lld as known", lk_t2i_attribute_key(k),
+                   (long long)confusion.n_right[k], (long long)confusion.n[k]);
+    if (!rc && confusion.n_unknown)
+        lk_log(LK_LOG_WARNING, "%zu labelled pictures are not among the known ones", confusion.n_unknown);
+    lk_labels_free(&known);
+    lk_labels_free(&perceived);
+    lk_text_free(&text);
     return rc;
 }

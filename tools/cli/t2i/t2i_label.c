@@ -20,7 +20,7 @@
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
 #include "eval/study/factors.h"
-#include "eval/t2i/confusion.h"
+#include "tools/cli/audit/shares.h"
 #include "tools/cli/t2i/t2i.h"
 #include "tools/cli/core/outputs.h"
 #include "tools/cli/core/signals.h"
@@ -52,10 +52,11 @@ struct cli_labeller {
     struct lk_seeing_judge judge;
     char identity[65], faces[65], whole[65]; /* of the model, of the detector, of all that decides labels */
     unsigned quantized;
-    char *partial;         /* a file of the labels that there are, while the table is not written */
-    bool begun;            /* it is there */
-    struct lk_names paths; /* of pictures, as the log has them */
-    struct label *labels;  /* [paths.n] */
+    const struct cli_share *share; /* NULL: all pictures */
+    char *partial;                 /* a file of the labels that there are, while the table is not written */
+    bool begun;                    /* it is there */
+    struct lk_names paths;         /* of pictures, as the log has them */
+    struct label *labels;          /* [paths.n] */
     size_t capacity, n_bad, n_no_face, n_low_mass;
 };
 
@@ -164,7 +165,7 @@ static enum lk_code label_some(struct cli_labeller *l, struct seen *seen, int n,
             rc = add_label(l, &seen[i], p, &partial);
             continue;
         }
-        lk_log(LK_LOG_WARNING, "%s: %s", l->images->logged.list[seen[i].number], p->error);
+        if (!l->share) lk_log(LK_LOG_WARNING, "%s: %s", l->images->logged.list[seen[i].number], p->error);
         l->n_bad++;
     }
     for (int i = 0; i < n; i++) lk_image_free(&seen[i].face);
@@ -173,31 +174,42 @@ static enum lk_code label_some(struct cli_labeller *l, struct seen *seen, int n,
     return rc;
 }
 
-/* Those of the log that have no label yet. */
+/* Whether the picture is to be labelled here; *left: how many without a label came before it. */
+static enum lk_code is_open(struct cli_labeller *l, size_t picture, size_t *left, bool *open) {
+    struct label *label;
+    LK_TRY(label_of(l, l->images->logged.list[picture], &label));
+    *open = !label->line && (!l->share || *left % (size_t)l->share->n == (size_t)l->share->part);
+    *left += !label->line;
+    return LK_OK;
+}
+
+/* Those of the log that have no label yet. What cannot be read is named by the process that writes the table. */
 static enum lk_code label_all(struct cli_labeller *l) {
     int capacity = 4 * (int)l->arguments->review.batch, n = 0;
     struct seen *seen = lk_calloc((size_t)capacity, sizeof *seen);
     struct lk_image *faces = lk_calloc((size_t)capacity, sizeof *faces);
     struct lk_perceived *perceived = lk_calloc((size_t)capacity, sizeof *perceived);
-    struct label *label;
     enum lk_code rc = seen && faces && perceived ? LK_OK : out_of_memory();
     const size_t n_all = l->images->logged.n;
+    size_t left = 0;
     for (size_t i = 0; i < n_all && !rc; i++) {
+        bool open = false;
         seen[n] = (struct seen){.number = i, .angle = NAN};
-        rc = label_of(l, l->images->logged.list[i], &label);
-        if (!rc && !label->line) {
+        rc = is_open(l, i, &left, &open);
+        if (!rc && open) {
             enum lk_code looked = look_at(l, &seen[n]);
             if (looked == LK_E_INTERNAL) rc = looked;
             if (looked && !rc) {
-                lk_log(LK_LOG_WARNING, "%s", lk_error_text());
+                if (!l->share) lk_log(LK_LOG_WARNING, "%s", lk_error_text());
                 l->n_bad++;
             }
             n += !looked;
         }
         if (rc || !n || (n < capacity && i + 1 < n_all)) continue;
         rc = label_some(l, seen, n, faces, perceived);
+        if (l->share) l->share->progress->asked += n;
         n = 0;
-        if (!rc) lk_log(LK_LOG_INFO, "%zu of %zu pictures", i + 1, n_all);
+        if (!rc && !l->share) lk_log(LK_LOG_INFO, "%zu of %zu pictures", i + 1, n_all);
     }
     for (int i = 0; i < n; i++) lk_image_free(&seen[i].face);
     lk_free(seen);
@@ -313,47 +325,68 @@ static enum lk_code take_record(struct cli_labeller *l, const struct lk_fields *
     return label->line ? LK_OK : out_of_memory();
 }
 
-static enum lk_code read_partial(struct cli_labeller *l, const char *text, size_t n) {
+static enum lk_code read_partial(struct cli_labeller *l, const char *path, const char *text, size_t n) {
     struct lk_records records;
-    bool more = true;
-    LK_TRY(lk_records_open(&records, text, n, l->partial));
-    enum lk_code rc = lk_records_next_strict(&records, &more);
-    const struct lk_field *of = rc || !more ? NULL : lk_fields_find(&records.fields, "labels_of");
-    if (!rc && (!of || strcmp(of->text, l->whole) != 0))
-        rc = lk_fail(LK_E_CHANGED,
-                     "%s: holds labels of another log, model or version, from a run that was stopped; go on with that "
-                     "one, or remove the file",
-                     l->partial);
-    while (!rc && !(rc = lk_records_next_strict(&records, &more)) && more) rc = take_record(l, &records.fields);
+    bool more = true, first = true;
+    LK_TRY(lk_records_open(&records, text, n, path));
+    enum lk_code rc = LK_OK;
+    for (; !rc && !(rc = lk_records_next_strict(&records, &more)) && more; first = false) {
+        const struct lk_field *of = lk_fields_find(&records.fields, "labels_of");
+        if ((first && !of) || (of && strcmp(of->text, l->whole) != 0))
+            rc = lk_fail(LK_E_CHANGED,
+                         "%s: holds labels of another log, model, version or device, from a run that was stopped; go "
+                         "on with that one, or remove the file",
+                         path);
+        if (!rc) rc = take_record(l, &records.fields);
+    }
     lk_records_close(&records);
     return rc;
 }
 
-/* Labels of a run that was stopped; a line that was cut off is taken away. */
-static enum lk_code resume(struct cli_labeller *l) {
+/* Labels that there are in FILE.partial; mend: a line that was cut off is taken away. */
+static enum lk_code read_labelled(struct cli_labeller *l, const char *path, bool mend) {
     char *text;
     size_t n;
-    if (!(l->partial = lk_format("%s.partial", l->arguments->output))) return out_of_memory();
-    enum lk_code rc = lk_read_file(l->partial, LK_SCORES_MAX_BYTES, &text, &n);
+    enum lk_code rc = lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n);
     if (rc) return rc == LK_E_NOT_FOUND ? LK_OK : rc;
     const size_t whole = lk_whole_lines(text, n);
-    if (whole) rc = read_partial(l, text, whole);
-    if (!rc) rc = lk_cut_half_line(l->partial, whole, n);
+    if (whole) rc = read_partial(l, path, text, whole);
+    if (!rc && mend) rc = lk_cut_half_line(path, whole, n);
     lk_free(text);
-    l->begun = whole;
-    if (!rc && l->paths.n) lk_log(LK_LOG_INFO, "%zu pictures were labelled before", l->paths.n);
+    if (mend) l->begun = whole;
     return rc;
 }
 
-enum lk_code cli_labeller_open(struct cli_labeller **out, const struct cli_arguments *a) {
+/* Labels of a run that was stopped, of a share also of the whole. */
+static enum lk_code resume(struct cli_labeller *l) {
+    if (!(l->partial = lk_format("%s.partial", l->arguments->output))) return out_of_memory();
+    if (l->share) {
+        char *whole = lk_format("%s.partial", l->share->whole);
+        enum lk_code rc = whole ? read_labelled(l, whole, false) : out_of_memory();
+        lk_free(whole);
+        LK_TRY(rc);
+    }
+    LK_TRY(read_labelled(l, l->partial, true));
+    if (!l->share && !l->arguments->study.devices && l->paths.n)
+        lk_log(LK_LOG_INFO, "%zu pictures were labelled before", l->paths.n);
+    return LK_OK;
+}
+
+static enum lk_code open_labeller(struct cli_labeller **out, const struct cli_arguments *a,
+                                  const struct cli_share *share) {
     const bool fairface = !strcmp(a->t2i.labeler, "fairface");
     struct cli_labeller *l = *out = lk_calloc(1, sizeof *l);
     if (!l) return out_of_memory();
     l->arguments = a;
+    l->share = share;
     LK_TRY(lk_yunet_open(&l->net, a->report.faces));
     LK_TRY(fairface ? lk_fairface_open(&l->classifier, a->t2i.classifier, a->job.run.threads) : open_model(l));
     LK_TRY(identify(l));
     return resume(l);
+}
+
+enum lk_code cli_labeller_open(struct cli_labeller **out, const struct cli_arguments *a) {
+    return open_labeller(out, a, NULL);
 }
 
 void cli_labeller_close(struct cli_labeller *l) {
@@ -370,11 +403,9 @@ void cli_labeller_close(struct cli_labeller *l) {
     lk_free(l);
 }
 
-enum lk_code cli_t2i_label(const struct cli_arguments *a) {
+static enum lk_code check_arguments(const struct cli_arguments *a) {
     const bool fairface = a->t2i.labeler && !strcmp(a->t2i.labeler, "fairface");
-    struct cli_labeller *l = NULL;
-    struct lk_t2i_images images;
-    struct lk_text table = {0};
+    const char *devices = a->study.devices;
     if (!a->t2i.log || !a->t2i.labeler || !a->report.faces || !a->output)
         return lk_fail(LK_E_USAGE,
                        "t2i label: expected --log FILE, --labeler NAME, --faces FILE and --output FILE.csv");
@@ -382,10 +413,60 @@ enum lk_code cli_t2i_label(const struct cli_arguments *a) {
         return lk_fail(LK_E_USAGE, "t2i label: expected %s",
                        fairface ? "--classifier FILE with --labeler fairface, and no --model"
                                 : "--model with --labeler vlm, and no --classifier");
-    LK_TRY(cli_t2i_output_free(a));
+    if (fairface && devices)
+        return lk_fail(LK_E_USAGE, "--devices: goes without --labeler fairface, whose classifier runs on the cpu; "
+                                   "--threads gives it cores");
+    if (devices && strstr(devices, "cpu") && strspn(devices, "cpu,") != strlen(devices))
+        return lk_fail(LK_E_USAGE, "--devices: expected one kind of device for all labels, got \"%s\"", devices);
+    return cli_t2i_output_free(a);
+}
+
+/* What is not labelled yet, by a process of several. */
+static enum lk_code label_share(const struct cli_arguments *a, const struct cli_share *share) {
+    struct cli_labeller *l = NULL;
+    struct lk_t2i_images images;
+    bool open;
     lk_t2i_images_init(&images);
     enum lk_code rc = cli_t2i_log(a, &images);
-    if (!rc) rc = cli_labeller_open(&l, a);
+    if (!rc) rc = open_labeller(&l, a, share);
+    if (!rc) l->images = &images;
+    size_t left = 0;
+    for (size_t i = 0; i < images.logged.n && !rc; i++) {
+        rc = is_open(l, i, &left, &open);
+        share->progress->total += open;
+    }
+    cli_signals_install();
+    if (!rc) rc = label_all(l);
+    cli_labeller_close(l);
+    lk_t2i_images_free(&images);
+    return rc;
+}
+
+static enum lk_code label_shares(const struct cli_arguments *a, const struct lk_t2i_images *images) {
+    struct cli_shared shared = {
+        .what = "t2i label", .does = "label", .ending = ".partial", .key = "path", .work = label_share};
+    int32_t number;
+    enum lk_code rc = LK_OK;
+    for (size_t i = 0; i < images->logged.n && !rc; i++)
+        rc = lk_names_number(&shared.items, images->logged.list[i], strlen(images->logged.list[i]), &number);
+    if (!rc) rc = cli_shares(a, &shared);
+    lk_names_free(&shared.items);
+    return rc;
+}
+
+enum lk_code cli_t2i_label(const struct cli_arguments *given) {
+    struct cli_arguments a = *given;
+    struct cli_labeller *l = NULL;
+    struct lk_t2i_images images;
+    struct lk_text table = {0};
+    LK_TRY(check_arguments(&a));
+    lk_t2i_images_init(&images);
+    enum lk_code rc = cli_t2i_log(&a, &images);
+    if (!rc && a.study.devices) {
+        rc = label_shares(&a, &images);
+        if (strncmp(a.study.devices, "cpu", 3) != 0) a.job.run.device = "cuda"; /* the kind that labels are of */
+    }
+    if (!rc) rc = cli_labeller_open(&l, &a);
     if (!rc) cli_signals_install();
     if (!rc) rc = cli_labeller_label(l, &images, &table);
     if (!rc) rc = cli_labeller_write(l, &table);
@@ -393,37 +474,5 @@ enum lk_code cli_t2i_label(const struct cli_arguments *a) {
     cli_labeller_close(l);
     lk_text_free(&table);
     lk_t2i_images_free(&images);
-    return rc;
-}
-
-static enum lk_code read_labels(struct lk_labels *labels, const char *path) {
-    char *text;
-    size_t n;
-    LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
-    enum lk_code rc = lk_labels_read(labels, text, n, path);
-    lk_free(text);
-    return rc;
-}
-
-enum lk_code cli_t2i_confusion(const struct cli_arguments *a) {
-    struct lk_labels known = {0}, perceived = {0};
-    struct lk_t2i_confusion confusion;
-    struct lk_text text = {0};
-    if (a->t2i.labels.n != 1 || !a->t2i.ref_labels)
-        return lk_fail(LK_E_USAGE, "t2i confusion: expected one --labels FILE and --ref-labels FILE, what is known");
-    enum lk_code rc = read_labels(&known, a->t2i.ref_labels);
-    if (!rc) rc = read_labels(&perceived, a->t2i.labels.values[0]);
-    if (!rc) rc = lk_t2i_confuse(&known, &perceived, &confusion);
-    if (!rc) rc = lk_t2i_confusion_csv(&confusion, &text);
-    if (!rc) rc = cli_output_write(a, &text);
-    for (int k = 0; k < LK_N_T2I_ATTRIBUTES && !rc; k++)
-        if (confusion.n[k])
-            lk_log(LK_LOG_INFO, "perceived %s: %lld of %lld as known", lk_t2i_attribute_key(k),
-                   (long long)confusion.n_right[k], (long long)confusion.n[k]);
-    if (!rc && confusion.n_unknown)
-        lk_log(LK_LOG_WARNING, "%zu labelled pictures are not among the known ones", confusion.n_unknown);
-    lk_labels_free(&known);
-    lk_labels_free(&perceived);
-    lk_text_free(&text);
     return rc;
 }

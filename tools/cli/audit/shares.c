@@ -1,5 +1,5 @@
-/* judge run --devices: a worker for each device, which judges its share into a file of its own; then all lines stand in
- * the one file, in the order in which one worker would have written them. */
+#include "tools/cli/audit/shares.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,9 +15,8 @@
 #include "engine/base/atomic_file.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
+#include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
-#include "tools/cli/audit/judge.h"
-#include "tools/cli/audit/pairs.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/study/runner.h"
 
@@ -42,18 +41,18 @@ static void lines_free(struct lines *lines) {
     lk_free(lines->list);
 }
 
-static void part_name(const char *output, int part, char *out, size_t size) {
-    snprintf(out, size, "%s.part-%d", output, part);
+static void part_name(const struct cli_shared *shared, const char *output, int part, char *out, size_t size) {
+    snprintf(out, size, "%s.part-%d%s", output, part, shared->ending);
 }
 
-static int64_t place_of(const struct lk_names *items, const struct lk_fields *fields) {
-    const struct lk_field *id = lk_fields_find(fields, "item_id"), *order = lk_fields_find(fields, "order");
-    const int32_t item = id ? lk_names_find(items, id->text, id->n) : -1;
+static int64_t place_of(const struct cli_shared *shared, const struct lk_fields *fields) {
+    const struct lk_field *id = lk_fields_find(fields, shared->key), *order = lk_fields_find(fields, "order");
+    const int32_t item = id ? lk_names_find(&shared->items, id->text, id->n) : -1;
     return item < 0 ? -1 : 2 * (int64_t)item + (order && !strcmp(order->text, "preserved_first"));
 }
 
 /* Whole lines of a file, which may be missing. */
-static enum lk_code read_lines(struct lines *lines, const char *path, const struct lk_names *items) {
+static enum lk_code read_lines(struct lines *lines, const char *path, const struct cli_shared *shared) {
     struct lk_fields fields = {0};
     char *text;
     size_t n;
@@ -67,7 +66,7 @@ static enum lk_code read_lines(struct lines *lines, const char *path, const stru
         rc = lk_fields_json(&fields, text + at, length, path);
         if (!rc) rc = lk_grow(&lines->list, &lines->capacity, lines->n + 1, sizeof *lines->list);
         if (rc) break;
-        line.place = place_of(items, &fields);
+        line.place = place_of(shared, &fields);
         lines->list[lines->n++] = line;
         at += length;
     }
@@ -81,28 +80,35 @@ static int by_place(const void *a, const void *b) {
     return x->seen < y->seen ? -1 : x->seen > y->seen;
 }
 
+/* A line that is there already: of the same item, or word for word the one before. */
+static bool is_again(const struct line *line, const struct line *before) {
+    if (line->place != before->place) return false;
+    return line->place >= 0 || (line->n == before->n && !memcmp(line->text, before->text, line->n));
+}
+
 /* What workers have left, in the one file; each answer once. A kill on the way loses nothing: the parts go last. */
-static enum lk_code gather(const char *output, const struct lk_names *items) {
+static enum lk_code gather(const struct cli_shared *shared, const char *output) {
     struct lines lines = {0};
     struct lk_text all = {0};
-    char path[4096];
+    char path[4096], whole[4096];
     bool any = false;
-    enum lk_code rc = read_lines(&lines, output, items);
+    snprintf(whole, sizeof whole, "%s%s", output, shared->ending);
+    enum lk_code rc = read_lines(&lines, whole, shared);
     for (int k = 0; k < STUDY_MAX_WORKERS && !rc; k++) {
-        part_name(output, k, path, sizeof path);
+        part_name(shared, output, k, path, sizeof path);
         if (access(path, F_OK)) continue;
         any = true;
-        rc = read_lines(&lines, path, items);
+        rc = read_lines(&lines, path, shared);
     }
     if (!rc && lines.n) qsort(lines.list, lines.n, sizeof *lines.list, by_place);
     for (size_t i = 0; i < lines.n && !rc; i++) {
-        const bool again = i && lines.list[i].place >= 0 && lines.list[i].place == lines.list[i - 1].place;
-        if (!again) lk_text_bytes(&all, lines.list[i].text, lines.list[i].n);
+        if (!i || !is_again(&lines.list[i], &lines.list[i - 1]))
+            lk_text_bytes(&all, lines.list[i].text, lines.list[i].n);
         rc = all.rc;
     }
-    if (!rc && any) rc = lk_atomic_write_file(output, all.n ? all.bytes : "", all.n);
+    if (!rc && any) rc = lk_atomic_write_file(whole, all.n ? all.bytes : "", all.n);
     for (int k = 0; k < STUDY_MAX_WORKERS && !rc && any; k++) {
-        part_name(output, k, path, sizeof path);
+        part_name(shared, output, k, path, sizeof path);
         unlink(path);
     }
     lk_text_free(&all);
@@ -111,8 +117,8 @@ static enum lk_code gather(const char *output, const struct lk_names *items) {
 }
 
 /* A process that ends with the supervisor. */
-static pid_t start(const struct cli_arguments *arguments, const struct study_run *run, int lock, int part,
-                   struct cli_judge_progress *progress) {
+static pid_t start(const struct cli_arguments *arguments, const struct cli_shared *shared, const struct study_run *run,
+                   int lock, int part, struct cli_progress *progress) {
     const pid_t parent = getpid(), child = fork();
     if (child) return child;
     struct cli_arguments a = *arguments;
@@ -120,18 +126,22 @@ static pid_t start(const struct cli_arguments *arguments, const struct study_run
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     if (lock > 0) close(lock); /* which is the supervisor's, and ends with it */
-    part_name(arguments->output, part, path, sizeof path);
+    snprintf(path, sizeof path, "%s.part-%d", arguments->output, part);
     a.output = path;
     a.job.run.device = (char *)(uintptr_t)run->devices[part];
-    const enum lk_code rc =
-        cli_judge_part(&a, &(struct cli_judge_part){arguments->output, part, run->n_workers, progress});
+    const enum lk_code rc = shared->work(&a, &(struct cli_share){arguments->output, part, run->n_workers, progress});
     if (rc && rc != LK_E_PARTIAL) lk_log(LK_LOG_ERROR, "worker %d (%s): %s", part, run->devices[part], lk_error_text());
     fflush(NULL);
     _exit(lk_exit_code(rc));
 }
 
+void cli_progress_show(struct cli_progress *p) {
+    const int64_t total = p->total, asked = p->asked;
+    if (total) lk_log_progress("item", (int)asked, (int)total, lk_log_now());
+}
+
 /* Until all have ended; the exit code that says most. */
-static int wait_for_all(pid_t *workers, int n, struct cli_judge_progress *progress) {
+static int wait_for_all(pid_t *workers, int n, struct cli_progress *progress) {
     int64_t shown = -1;
     int left = n, worst = 0;
     bool told = false;
@@ -144,7 +154,7 @@ static int wait_for_all(pid_t *workers, int n, struct cli_judge_progress *progre
         }
         const pid_t pid = waitpid(-1, &status, WNOHANG);
         if (!pid) {
-            if (progress->asked != shown && progress->total) cli_judge_show(progress), shown = progress->asked;
+            if (progress->asked != shown && progress->total) cli_progress_show(progress), shown = progress->asked;
             usleep(50000);
             continue;
         }
@@ -154,11 +164,11 @@ static int wait_for_all(pid_t *workers, int n, struct cli_judge_progress *progre
         if (pid < 0) left = 0;
         if (code && (!worst || worst == 6)) worst = code;
     }
-    if (progress->asked != shown) cli_judge_show(progress);
+    if (progress->asked != shown) cli_progress_show(progress);
     return worst;
 }
 
-static enum lk_code conclude(int code, int n) {
+static enum lk_code conclude(const struct cli_shared *shared, int code, int n) {
     static const struct {
         int exit_code;
         enum lk_code code;
@@ -169,51 +179,39 @@ static enum lk_code conclude(int code, int n) {
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].exit_code == code)
             return lk_fail(codes[i].code,
-                           "judge run: some of %d workers could not judge all, as said above; the same "
-                           "command goes on from here",
-                           n);
-    return lk_fail(LK_E_INTERNAL, "judge run: a worker died; the same command goes on from here");
+                           "%s: some of %d workers could not %s all, as said above; the same command goes on from here",
+                           shared->what, n, shared->does);
+    return lk_fail(LK_E_INTERNAL, "%s: a worker died; the same command goes on from here", shared->what);
 }
 
-static enum lk_code list_items(const struct cli_arguments *a, struct lk_names *items) {
-    struct cli_pairs pairs;
-    int32_t number;
-    enum lk_code rc = cli_judge_items(&pairs, a);
-    for (size_t i = 0; i < pairs.n && !rc; i++)
-        rc = lk_names_number(items, pairs.list[i].item_id, strlen(pairs.list[i].item_id), &number);
-    cli_pairs_free(&pairs);
-    return rc;
-}
-
-static enum lk_code run_workers(const struct cli_arguments *a, const struct study_run *run,
-                                const struct lk_names *items, struct cli_judge_progress *progress) {
+static enum lk_code run_workers(const struct cli_arguments *a, const struct cli_shared *shared,
+                                const struct study_run *run, struct cli_progress *progress) {
     pid_t workers[STUDY_MAX_WORKERS];
     struct lk_append_lock lock = {0};
-    LK_TRY(lk_append_lock(&lock, a->output));
-    enum lk_code rc = gather(a->output, items); /* the file may be another one now */
+    char whole[4096];
+    snprintf(whole, sizeof whole, "%s%s", a->output, shared->ending);
+    LK_TRY(lk_append_lock(&lock, whole));
+    enum lk_code rc = gather(shared, a->output); /* the file may be another one now */
     lk_append_unlock(&lock);
-    if (!rc) rc = lk_append_lock(&lock, a->output);
+    if (!rc) rc = lk_append_lock(&lock, whole);
     if (rc) return rc;
     cli_signals_install();
-    for (int k = 0; k < run->n_workers; k++) workers[k] = start(a, run, lock.fd, k, progress);
+    for (int k = 0; k < run->n_workers; k++) workers[k] = start(a, shared, run, lock.fd, k, progress);
     const int code = wait_for_all(workers, run->n_workers, progress);
     lk_append_unlock(&lock); /* an empty file that it has made goes with it */
-    rc = gather(a->output, items);
-    return rc ? rc : conclude(code, run->n_workers);
+    rc = gather(shared, a->output);
+    return rc ? rc : conclude(shared, code, run->n_workers);
 }
 
-enum lk_code cli_judge_devices(const struct cli_arguments *a) {
+enum lk_code cli_shares(const struct cli_arguments *a, const struct cli_shared *shared) {
     struct study_run run = {.machine.weights = "own"};
-    struct lk_names items = {0};
     char *names = NULL;
-    struct cli_judge_progress *shared =
-        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED) return lk_fail_errno(errno, "judge run: memory that workers share");
+    struct cli_progress *progress =
+        mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (progress == MAP_FAILED) return lk_fail_errno(errno, "%s: memory that workers share", shared->what);
     enum lk_code rc = study_read_devices(&run, a->study.devices, &names);
-    if (!rc) rc = list_items(a, &items);
-    if (!rc) rc = run_workers(a, &run, &items, shared);
-    munmap(shared, sizeof *shared);
-    lk_names_free(&items);
+    if (!rc) rc = run_workers(a, shared, &run, progress);
+    munmap(progress, sizeof *progress);
     lk_free(names);
     return rc;
 }

@@ -113,7 +113,7 @@ static enum lk_code measure_files(struct measuring *m, const char *id, const str
 
 static enum lk_code measure_item(struct measuring *m, const struct cli_pair *pair) {
     struct lk_item item;
-    LK_TRY(lk_dataset_id_parts(pair->item_id, strlen(pair->item_id), &item));
+    LK_TRY(lk_dataset_id_parts(pair->asked_as, strlen(pair->asked_as), &item));
     if (item.prompt >= EDITS_N_STUDY)
         return lk_fail(LK_E_INPUT, "%s: expected a prompt of O-01 to V-10", pair->item_id);
     const struct edit edit = {.instruction = item.prompt, .preserve = item.arm == LK_ARM_PRESERVED};

@@ -42,21 +42,27 @@ static enum lk_code make_binary(const char *path, const struct lk_image *from, s
                    n_edited ? "leave --mask out" : "nothing would be edited");
 }
 
-enum lk_code lk_mask_read(const char *path, const struct lk_image *source, struct lk_image *out) {
+enum lk_code lk_mask_decode(const char *path, const void *bytes, size_t n, const struct lk_image *source,
+                            struct lk_image *out) {
     struct lk_image image = {0};
-    char *bytes;
-    size_t n;
     *out = (struct lk_image){0};
-    LK_TRY(lk_read_file(path, MAX_MASK_BYTES, &bytes, &n));
-    enum lk_code rc = check_format(path, (const unsigned char *)bytes, n);
+    enum lk_code rc = check_format(path, bytes, n);
     if (!rc) rc = lk_image_decode(&image, bytes, n, path, true, 0);
     if (!rc && (image.width != source->width || image.height != source->height))
         rc = lk_fail(LK_E_IMAGE_SIZE, "%s: expected a mask of the first image's size, %dx%d, got %dx%d", path,
                      source->width, source->height, image.width, image.height);
     if (!rc) rc = make_binary(path, &image, out);
     lk_image_free(&image);
-    lk_free(bytes);
     if (rc) lk_image_free(out);
+    return rc;
+}
+
+enum lk_code lk_mask_read(const char *path, const struct lk_image *source, struct lk_image *out) {
+    char *bytes;
+    size_t n;
+    LK_TRY(lk_read_file(path, MAX_MASK_BYTES, &bytes, &n));
+    const enum lk_code rc = lk_mask_decode(path, bytes, n, source, out);
+    lk_free(bytes);
     return rc;
 }
 

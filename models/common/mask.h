@@ -8,6 +8,9 @@
  * out: 255 and 0. LK_E_IMAGE and LK_E_IMAGE_SIZE for other files, LK_E_INPUT where nothing is edited or nothing kept.
  */
 enum lk_code lk_mask_read(const char *path, const struct lk_image *source, struct lk_image *out);
+/* The same of a file's n bytes; path: what messages call it. */
+enum lk_code lk_mask_decode(const char *path, const void *bytes, size_t n, const struct lk_image *source,
+                            struct lk_image *out);
 /* SHA-256 of its size and bits. */
 void lk_mask_digest(const struct lk_image *mask, char sha256[65]);
 

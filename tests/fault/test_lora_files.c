@@ -2,7 +2,9 @@
 #include "tests/common/lora_file.h"
 #include "tests/common/test.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
@@ -190,6 +192,8 @@ static void configs(void **state) {
     refuse(&f, LK_E_BIND, "expected rank 8, which its header's lora_adapter_metadata says, got 4");
     f.metadata = "{\"lora_adapter_metadata\":\"{\\\"transformer.r\\\"\"}";
     refuse(&f, LK_E_JSON, "lora_adapter_metadata");
+    f.metadata = "{\"lora_adapter_metadata\":\"{\\\"transformer.r\\\":\\\"64\\\"}\"}";
+    refuse(&f, LK_E_JSON, "lora_adapter_metadata");
 }
 
 /* Files and what is asked of them. */
@@ -247,10 +251,35 @@ static void digest_of_all(void **state) {
     lk_loras_close(loras);
 }
 
+/* Another size, or the same one written again, between the digest and the use of the values. */
+static void changed_while_open(void **state) {
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct lora_file f = {.n = 0};
+        struct lk_loras *loras;
+        struct lk_tensor down, up;
+        size_t n;
+        lora_put_pair(&f, Q_A, Q_B, 4, 8, 6);
+        const char *path = lora_write(&f);
+        char *bytes = test_read(path, &n);
+        assert_ok(lk_loras_open(&loras, &path, 1, true));
+        assert_ok(lk_loras_layer(loras, "blocks.0.to_q", 8, 6, &down, &up));
+        if (i) {
+            test_write(path, bytes, n);
+            assert_int_equal(utimensat(AT_FDCWD, path, (const struct timespec[2]){{0}}, 0), 0); /* at another time */
+        } else {
+            assert_int_equal(truncate(path, 100), 0);
+        }
+        assert_fails(lk_loras_bind(loras, NULL, 0, LK_F32, true), LK_E_CHANGED, "lora.safetensors");
+        lk_loras_close(loras);
+        free(bytes);
+    }
+}
+
 /* A million keys, and one of 64 KiB. */
 static void large_headers(void **state) {
     (void)state;
-    enum { N = 200000 };
+    enum { N = 1000000 };
     struct lk_st_named *tensors = lk_calloc(N, sizeof *tensors);
     char *names = lk_malloc((size_t)N * 32), *path = lk_strdup(test_path("lora_many.safetensors"));
     struct lk_loras *loras;
@@ -261,7 +290,7 @@ static void large_headers(void **state) {
     assert_ok(lk_safetensors_write(path, tensors, N, NULL));
     struct lora_model m;
     assert_fails(lora_bind(&m, (const char *const[]){path}, 1, LK_F32, true), LK_E_BIND,
-                 "100000 of 100000 modules are not in this model");
+                 "500000 of 500000 modules are not in this model");
     char *long_name = lk_malloc(1 << 16);
     memset(long_name, 'x', (1 << 16) - 1);
     long_name[(1 << 16) - 1] = 0;
@@ -273,6 +302,41 @@ static void large_headers(void **state) {
     lk_free(path);
     lk_free(names);
     lk_free(tensors);
+}
+
+/* What a header says of the adapters, without an end: nested, and of 112 MiB, more than a header may have. */
+static void large_metadata(void **state) {
+    (void)state;
+    enum { DEEP = 100000, LARGE = 7 << 24 };
+    struct lora_file f = {.n = 0};
+    struct lora_model m;
+    char *text = lk_malloc(DEEP + 64);
+    lora_put_pair(&f, Q_A, Q_B, 4, 8, 6);
+    int n = sprintf(text, "{\"lora_adapter_metadata\":\"{\\\"transformer.r\\\":");
+    memset(text + n, '[', DEEP);
+    strcpy(text + n + DEEP, "\"}");
+    f.metadata = text;
+    refuse(&f, LK_E_JSON, "lora_adapter_metadata");
+    const char *path = lora_write(&(struct lora_file){.n = 0}); /* its length alone, and so many bytes */
+    test_write(path, (const char[8]){0, 0, 0, LARGE >> 24}, 8);
+    assert_int_equal(truncate(path, 8 + LARGE), 0);
+    assert_fails(lora_bind(&m, &path, 1, LK_F32, true), LK_E_ST_HEADER_SIZE, "lora");
+    unlink(path);
+    lk_free(text);
+}
+
+/* A name with a NUL in it would be another one for all that read it as text. */
+static void nul_in_a_name(void **state) {
+    (void)state;
+    static const char json[] =
+        "{\"x\\u0000.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]}}";
+    char bytes[sizeof json + 12] = {sizeof json - 1};
+    struct lk_loras *loras;
+    const char *path = test_path("lora_nul.safetensors");
+    memcpy(bytes + 8, json, sizeof json - 1);
+    test_write(path, bytes, 8 + sizeof json - 1 + 4);
+    assert_fails(lk_loras_open(&loras, &path, 1, true), LK_E_ST_JSON, "lora_nul");
+    unlink(path);
 }
 
 /* No two names of a released model are one: that is checked as they are bound. */
@@ -319,10 +383,19 @@ static void memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
 
-        cmocka_unit_test(other_adapters), cmocka_unit_test(modules),       cmocka_unit_test(alphas),
-        cmocka_unit_test(values),         cmocka_unit_test(configs),       cmocka_unit_test(files),
-        cmocka_unit_test(digest_of_all),  cmocka_unit_test(large_headers), cmocka_unit_test(names_of_released_models),
+        cmocka_unit_test(other_adapters),
+        cmocka_unit_test(modules),
+        cmocka_unit_test(alphas),
+        cmocka_unit_test(values),
+        cmocka_unit_test(configs),
+        cmocka_unit_test(files),
+        cmocka_unit_test(digest_of_all),
+        cmocka_unit_test(large_headers),
+        cmocka_unit_test(names_of_released_models),
         cmocka_unit_test(memory),
+        cmocka_unit_test(large_metadata),
+        cmocka_unit_test(nul_in_a_name),
+        cmocka_unit_test(changed_while_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* DBCache and TeaCache: decisions and pictures of cache-dit's own and of a re-implementation in Python
- * (generate_step_cache_dual.py), and bits that depend on the job alone, with two gates too. */
+ * (generate_step_cache_dual.py, generate_step_cache_step1x.py), and bits that depend on the job alone, with two gates
+ * too. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,13 +21,24 @@ struct job {
     struct lk_request request;
 };
 
-/* The edit of generate_step_cache_dual.py. */
-static void open_original(struct job *job, bool flux2, const char *accel) {
+/* What the files call the models. */
+static const struct {
+    const char *name, *path;
+    enum editor_family family;
+} originals[] = {{"flux2", "golden/data/flux2/rich/checkpoint", EDITOR_FLUX2},
+                 {"qwen_edit", "../tools/editors/qwen_edit", EDITOR_QWEN_EDIT},
+                 {"step1x", "golden/data/step1x/rich/checkpoint", EDITOR_STEP1X},
+                 {"step1x_editor", "../tools/editors/step1x", EDITOR_STEP1X}};
+
+/* The edit of the scripts. */
+static void open_original(struct job *job, const char *model, const char *accel) {
     struct portrait before;
     char id[48];
-    int source = 0;
-    assert_ok(lk_pipeline_open(&job->pipeline, flux2 ? "golden/data/flux2/rich/checkpoint" : small_editors[2], LK_F32));
-    small_editor_request(&job->request, job->pipeline, flux2 ? EDITOR_FLUX2 : (enum editor_family)2);
+    int source = 0, m = 0;
+    while (strcmp(originals[m].name, model)) assert_true(++m < (int)(sizeof originals / sizeof *originals));
+    const bool flux2 = originals[m].family == EDITOR_FLUX2;
+    assert_ok(lk_pipeline_open(&job->pipeline, originals[m].path, LK_F32));
+    small_editor_request(&job->request, job->pipeline, originals[m].family);
     do lk_source_id(source++, id);
     while (strcmp(id, "Black_Female_30s") != 0);
     portrait_source(&before, source - 1, NULL);
@@ -39,7 +51,7 @@ static void open_original(struct job *job, bool flux2, const char *accel) {
     q->num_inference_steps = STEPS;
     q->seed = 0;
     q->accel = accel;
-    if (!flux2) q->true_cfg_scale = 2;
+    if (originals[m].family == EDITOR_QWEN_EDIT) q->true_cfg_scale = 2;
     if (flux2) q->max_sequence_length = 64;
     for (int i = 0; i < 3 && flux2; i++) q->text_encoder_out_layers[i] = i + 1;
 }
@@ -71,11 +83,11 @@ static void check_case(const cJSON *one, bool is_last, double *worst) {
     const char *model = cJSON_GetObjectItem(one, "model")->valuestring,
                *accel = cJSON_GetObjectItem(one, "accel")->valuestring;
     const cJSON *computed = cJSON_GetObjectItem(one, "computed"), *distance = cJSON_GetObjectItem(one, "distance");
-    const bool flux2 = !strcmp(model, "flux2"), two = flux2 && !strncmp(accel, "dbcache", 7);
+    const bool two = strcmp(model, "qwen_edit") != 0 && !strncmp(accel, "dbcache", 7);
     struct job job;
     struct lk_device *dev;
     struct lk_result result;
-    open_original(&job, flux2, accel);
+    open_original(&job, model, accel);
     assert_ok(lk_device_cpu_create(2, &dev));
     assert_ok(lk_pipeline_edit(job.pipeline, dev, &job.request, &result));
     assert_int_equal(result.n_cached, cJSON_GetArraySize(computed));
@@ -106,23 +118,30 @@ static void check_case(const cJSON *one, bool is_last, double *worst) {
 }
 
 static void decisions_are_the_originals(void **state) {
-    char *text;
-    size_t n;
-    double worst = 0;
+    static const struct {
+        const char *path;
+        int n;
+    } files[] = {{"golden/data/editors/step_cache_dual.json", 12},
+                 {"golden/data/editors/step_cache_dual_step1x.json", 7}};
     (void)state;
-    assert_ok(lk_read_file("golden/data/editors/step_cache_dual.json", 1 << 20, &text, &n));
-    cJSON *root = cJSON_ParseWithLength(text, n);
-    const cJSON *one, *cases = cJSON_GetObjectItem(root, "cases");
-    assert_int_equal(cJSON_GetObjectItem(root, "steps")->valueint, STEPS);
-    assert_int_equal(cJSON_GetArraySize(cases), 12);
-    cJSON_ArrayForEach(one, cases) {
-        const cJSON *model = cJSON_GetObjectItem(one, "model"), *next = one->next;
-        check_case(one, !next || strcmp(cJSON_GetObjectItem(next, "model")->valuestring, model->valuestring) != 0,
-                   &worst);
+    for (int f = 0; f < 2; f++) {
+        char *text;
+        size_t n;
+        double worst = 0;
+        assert_ok(lk_read_file(files[f].path, 1 << 20, &text, &n));
+        cJSON *root = cJSON_ParseWithLength(text, n);
+        const cJSON *one, *cases = cJSON_GetObjectItem(root, "cases");
+        assert_int_equal(cJSON_GetObjectItem(root, "steps")->valueint, STEPS);
+        assert_int_equal(cJSON_GetArraySize(cases), files[f].n);
+        cJSON_ArrayForEach(one, cases) {
+            const cJSON *model = cJSON_GetObjectItem(one, "model"), *next = one->next;
+            check_case(one, !next || strcmp(cJSON_GetObjectItem(next, "model")->valuestring, model->valuestring) != 0,
+                       &worst);
+        }
+        printf("distances are %.1e apart at most\n", worst);
+        cJSON_Delete(root);
+        lk_free(text);
     }
-    printf("distances are %.1e apart at most\n", worst);
-    cJSON_Delete(root);
-    lk_free(text);
 }
 
 /* --- bits --- */
@@ -274,7 +293,7 @@ static void published_coefficients_are_those_of_flux2(void **state) {
     struct lk_device *dev;
     struct lk_result result[2];
     (void)state;
-    open_original(&job, true, "teacache,threshold=0.4");
+    open_original(&job, "flux2", "teacache,threshold=0.4");
     assert_ok(lk_device_cpu_create(2, &dev));
     assert_ok(lk_pipeline_edit(job.pipeline, dev, &job.request, &result[0]));
     job.request.accel = "teacache,threshold=0.4,poly=104.58236:-6.87605554:-0.0861659379:0.0537600252";

@@ -120,6 +120,17 @@ static enum lk_code check_text(const char *option, const char *text) {
                    (unsigned char)text[valid]);
 }
 
+/* What a mask keeps has the source's bytes in the file, too. */
+static enum lk_code check_kept(const struct cli_job *job) {
+    const struct lk_request *r = &job->job.request;
+    const enum lk_picture_format format = lk_picture_format(job->output);
+    if (!r->mask || (r->mask_paste && !strcmp(r->mask_paste, "off")) || format == LK_PICTURE_PNG) return LK_OK;
+    if (format == LK_PICTURE_WEBP && job->quality == 100) return LK_OK;
+    return lk_fail(LK_E_USAGE,
+                   "--mask: %s: this format would change what is kept; name a .png, or a .webp with --quality 100",
+                   job->output);
+}
+
 static enum lk_code check_job(const struct cli_jobs *jobs, int i, const struct inputs *in) {
     const struct cli_job *job = &jobs->list[i];
     LK_TRY(check_text("--prompt", job->job.request.prompt));
@@ -131,7 +142,7 @@ static enum lk_code check_job(const struct cli_jobs *jobs, int i, const struct i
     if (!jobs->file && job->quality && lk_picture_format(job->output) == LK_PICTURE_PNG)
         return lk_fail(LK_E_USAGE, "--quality: %s: a PNG loses nothing; leave it out, or name a .jpg or .webp",
                        job->output);
-    return LK_OK;
+    return check_kept(job);
 }
 
 static int by_output(const void *a, const void *b) {

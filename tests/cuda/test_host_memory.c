@@ -40,15 +40,22 @@ static struct run edit(const struct tiny_job *job, bool half, int which, uint64_
     return r;
 }
 
+static void expect_same(const struct lk_image *image, const struct lk_image *good) {
+    assert_memory_equal(image->pixels, good->pixels, (size_t)good->width * (size_t)good->height * 3);
+}
+
 static void fewer_copies_then_readers(void **state) {
     (void)state;
     for (int k = 0; k < 2 * TINY_FAMILIES; k++) {
         const int i = k / 2, half = k % 2;
         struct tiny_job job;
         tiny_job_open(&job, &tiny_edits[i], LK_BF16, 0);
-        struct run good = edit(&job, half, 0, 0);
+        struct run good = edit(&job, half, 0, 0), other = edit(&job, !half, 0, 0);
         assert_ok(good.rc);
+        assert_ok(other.rc);
         const struct lk_image *image = &good.result.image;
+        expect_same(&other.result.image, image);
+        lk_result_free(&other.result);
         const int64_t live = lk_alloc_live();
         for (int c = 0; c < 2; c++)
             for (uint64_t n = c ? 1 : 2; n <= good.calls[c]; n++) { /* the first allocation is of the device itself */
@@ -56,11 +63,10 @@ static void fewer_copies_then_readers(void **state) {
                 assert_ok(r.rc);
                 assert_int_equal(r.block, good.block);
                 assert_true(r.pinned <= good.pinned);
-                assert_memory_equal(r.result.image.pixels, image->pixels,
-                                    (size_t)image->width * (size_t)image->height * 3);
+                expect_same(&r.result.image, image);
                 lk_result_free(&r.result);
             }
-        assert_true(half || good.calls[1] > 0);
+        assert_true(!gpu->hooks || half || good.calls[1] > 0);
         printf("%-14s %llu and %llu calls for pinned memory\n", tiny_edits[i].name, (unsigned long long)good.calls[0],
                (unsigned long long)good.calls[1]);
         assert_int_equal(lk_alloc_live(), live);

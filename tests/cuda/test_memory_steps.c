@@ -38,10 +38,9 @@ static enum lk_code look(void *context, const char *stage, int step, int n_steps
     return LK_OK;
 }
 
-/* The first step meets each kernel for the first time and looks it up, and may wait for uploads made before it. */
+/* The first step sets how much shared memory some kernels may have, and may wait for uploads made before it. */
 static bool is_first(int step, const char *call) {
-    return step == 1 && (!strcmp(call, "cuModuleGetFunction") || !strcmp(call, "cuFuncSetAttribute") ||
-                         !strcmp(call, "cuEventSynchronize"));
+    return step == 1 && (!strcmp(call, "cuFuncSetAttribute") || !strcmp(call, "cuEventSynchronize"));
 }
 
 /* An edit of N_STEPS steps, and what was counted at the end of each. */

@@ -242,6 +242,7 @@ int main(void) {
         cmocka_unit_test(failures), cmocka_unit_test(not_opened), cmocka_unit_test(unlike),
     };
     setenv("GPUSIM_DEVICES", "8", 1);
+    setenv("GPUSIM_LAZY", "all", 1); /* kernels looked up late would wait for ever */
     gpu = simulated_gpu();
     n_gpus = test_cuda_gpus(2);
     lk_cuda_ranks_patience(patience());

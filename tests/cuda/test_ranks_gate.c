@@ -142,6 +142,7 @@ static void one_fails(void **state) {
         run_both(ranks);
         gpu->fail_at(NULL, 0, 0, false);
         assert_int_equal(ranks[0].error.code, LK_E_DEVICE);
+        assert_int_equal(strncmp(ranks[0].error.text, "rank ", 5), 0); /* which one */
         assert_non_null(
             strstr(ranks[0].error.text, k ? "cuLaunchKernel failed with 3" : "ncclAllGather failed with 3"));
         assert_int_equal(ranks[1].error.code, LK_E_DEVICE);
@@ -159,6 +160,7 @@ int main(void) {
     };
     uint64_t random = 3;
     setenv("GPUSIM_DEVICES", "2", 1);
+    setenv("GPUSIM_LAZY", "all", 1); /* kernels looked up late would wait for ever */
     gpu = simulated_gpu();
     test_cuda_gpus(2);
     for (int i = 0; i < N_WEIGHTS; i++)

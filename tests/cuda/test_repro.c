@@ -120,6 +120,6 @@ int main(int argc, char **argv) {
         path = argv[2];
         return cmocka_run_group_tests(print, NULL, NULL);
     }
-    const bool predicted = simulated_gpu()->hooks && !getenv("GPUSIM_MUFU_SEED");
+    const bool predicted = simulated_gpu()->hooks && !getenv("GPUSIM_MUFU");
     return predicted ? cmocka_run_group_tests(compare, NULL, NULL) : cmocka_run_group_tests(agree, NULL, NULL);
 }

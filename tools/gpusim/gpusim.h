@@ -55,14 +55,15 @@ enum gpusim_lazy {
 };
 
 /* Settings, read once from the environment (GPUSIM_SEED, GPUSIM_MEMORY, GPUSIM_DEVICES, GPUSIM_THREADS, GPUSIM_ISA,
- * GPUSIM_CHECKS, GPUSIM_LAZY, GPUSIM_WATCHDOG, GPUSIM_EXIT_CODE, GPUSIM_SAMPLE, GPUSIM_REPORT, GPUSIM_REPORT_KERNELS,
- * GPUSIM_REPORT_BY). */
+ * GPUSIM_MUFU, GPUSIM_CHECKS, GPUSIM_LAZY, GPUSIM_WATCHDOG, GPUSIM_EXIT_CODE, GPUSIM_SAMPLE, GPUSIM_REPORT,
+ * GPUSIM_REPORT_KERNELS, GPUSIM_REPORT_BY). */
 struct gpusim_settings {
     uint64_t seed;
     uint64_t memory_bytes; /* per device */
     int n_devices;
     int n_threads;   /* host threads that run blocks */
     const char *isa; /* NULL: the best that the CPU has */
+    uint64_t mufu;   /* seed of approximations' bits (GPUSIM_MUFU); 0: nearly always the f32 next to the true value */
     enum gpusim_checks checks;
     bool shared_unwritten; /* reads of shared memory that nothing wrote pass (GPUSIM_CHECKS=global) */
     uint64_t watchdog;     /* instructions of one warp after which it is stopped; 0: never */

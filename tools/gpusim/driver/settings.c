@@ -72,6 +72,7 @@ static void read_settings(void) {
     settings.n_devices = (int)number("GPUSIM_DEVICES", 1, 0, GPUSIM_MAX_DEVICES);
     settings.n_threads = (int)number("GPUSIM_THREADS", cores < 1 ? 1 : cores > 32 ? 32 : (uint64_t)cores, 1, 64);
     settings.isa = getenv("GPUSIM_ISA");
+    settings.mufu = number("GPUSIM_MUFU", 0, 0, UINT64_MAX);
     settings.sample = number("GPUSIM_SAMPLE", 0, 0, UINT32_MAX);
     settings.checks = checks();
     settings.watchdog = number("GPUSIM_WATCHDOG", 100000000, 0, UINT64_MAX);

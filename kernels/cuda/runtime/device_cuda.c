@@ -281,7 +281,6 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     LK_TRY(LK_CU(device_pci, (pci_id, (int)sizeof pci_id, cuda->ordinal), "device %d", index));
     lk_cuda_near_read(pci_id, &cuda->near);
     LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, &cuda->n_multiprocessors));
-    LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_READ_ONLY_HOST_REGISTER, &cuda->registers));
     cuda->weights = lk_calloc(1, sizeof *cuda->weights);
     if (!cuda->weights) return lk_fail(LK_E_NOMEM, "%s: out of memory", cuda->device.name);
     cuda->weights->epoch = lk_weights_epoch();

@@ -79,7 +79,6 @@ static void read_settings(void) {
     settings.driver_version = (int)number("GPUSIM_DRIVER", 13000, 1000, 99990);
     settings.shared_optin =
         (int)number("GPUSIM_SHARED", GPUSIM_SHARED_PER_BLOCK_OPTIN, 48 << 10, GPUSIM_SHARED_PER_BLOCK_OPTIN);
-    settings.registers = (int)number("GPUSIM_REGISTER", 0, 0, 2);
     settings.lazy = lazy();
     settings.exit_code = (int)number("GPUSIM_EXIT_CODE", 0, 0, 255);
     read_report();

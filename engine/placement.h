@@ -80,7 +80,6 @@ struct lk_stage_placement {
     bool repeats;                            /* the cycle's first units are sent while its last ones are in use */
     uint64_t resident_bytes, streamed_bytes; /* of what may travel, as stored */
     bool pinned;                             /* what is streamed has a copy in pinned host memory */
-    bool registers; /* it has not, and its files' pages may be kept in memory instead, where the device can */
 };
 
 struct lk_placement {

@@ -7,7 +7,6 @@
 #include "models/pipeline.h"
 
 #define SLOT_BYTES     ((uint64_t)32 << 20) /* at most, of a reader's slot */
-#define PAGES_MORE     ((uint64_t)3 << 30)  /* of them, for pages of files: they are in memory without a copy */
 #define WITHOUT_LAYERS 3                    /* units in the ring of a stage that has no attention */
 #define READERS        8
 #define N_LEAST_ROWS   2 /* weights that meet less than one N-th of the most rows of a stage are resident first */
@@ -310,7 +309,7 @@ static enum lk_code decide_stages(struct lk_placement *p, const struct need *nee
  * transformer's first; slots of the readers for the rest. */
 static void decide_host(struct lk_placement *p, uint64_t host) {
     const struct lk_itinerary *it = &p->itinerary;
-    uint64_t largest = 0, pages = 0;
+    uint64_t largest = 0;
     for (int i = it->n_stages - 1; i >= 0; i--) {
         struct lk_stage_placement *s = &p->stages[i];
         uint64_t bytes = 0;
@@ -318,8 +317,6 @@ static void decide_host(struct lk_placement *p, uint64_t host) {
             if (lk_placement_sends(p, i, u)) bytes += lk_unit_room(it, u);
         s->pinned = s->repeats && bytes && p->pinned_bytes + bytes <= host;
         if (s->pinned) p->pinned_bytes += bytes;
-        s->registers = s->repeats && bytes && !s->pinned && p->pinned_bytes + pages + bytes <= host + PAGES_MORE;
-        if (s->registers) pages += bytes;
         if (!s->pinned && bytes) largest = larger(largest, largest_unit(it, i));
     }
     p->slot_bytes = smaller(align(largest), SLOT_BYTES);

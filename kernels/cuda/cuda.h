@@ -45,7 +45,6 @@ struct lk_cuda_device {
     lk_cu_address report;  /* struct lk_cuda_report in device memory */
     int n_multiprocessors;
     size_t most_shared; /* dynamic bytes a block may ask for */
-    int registers;      /* whether the driver says that pages which may only be read can be registered */
     struct lk_cuda_near near;
     struct lk_cuda_staging staging;
     struct lk_cuda_weights *weights;

@@ -5,7 +5,8 @@ set -eu
 PATH=$BUILD_DIR:$PATH
 GPUSIM_BUILD=$BUILD_DIR
 GPUSIM_DEVICES=2
-export GPUSIM_BUILD GPUSIM_DEVICES
+GPUSIM_LAZY=all # a driver that loads kernels late, under a lock
+export GPUSIM_BUILD GPUSIM_DEVICES GPUSIM_LAZY
 scratch=$TEST_TMPDIR/ranks
 gpu=$SOURCE_DIR/tools/gpusim/with-gpusim
 rm -rf "$scratch"

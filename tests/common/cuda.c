@@ -16,3 +16,13 @@ struct lk_device *test_cuda_open(void) {
     printf("device: %s\n", dev->name);
     return dev;
 }
+
+int test_cuda_gpus(int least) {
+    struct lk_cuda_info info;
+    int n = 0;
+    if (lk_cuda_info(0, &n, &info) || n < least) {
+        printf("SKIP: cuda: %d GPUs are needed, %d are here\n", least, n);
+        exit(TEST_SKIPPED);
+    }
+    return n;
+}

@@ -22,10 +22,6 @@ _Static_assert((int)LK_CU_FUNCTION_MAX_DYNAMIC_SHARED == (int)CU_FUNC_ATTRIBUTE_
 _Static_assert((int)LK_CU_STREAM_NON_BLOCKING == (int)CU_STREAM_NON_BLOCKING, "");
 _Static_assert((int)LK_CU_EVENT_DISABLE_TIMING == (int)CU_EVENT_DISABLE_TIMING, "");
 _Static_assert((int)LK_CU_ALLOCATION_PINNED == (int)CU_MEM_ALLOCATION_TYPE_PINNED, "");
-_Static_assert((int)LK_CU_ATTRIBUTE_READ_ONLY_HOST_REGISTER ==
-                   (int)CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED,
-               "");
-_Static_assert((int)LK_CU_REGISTER_READ_ONLY == (int)CU_MEMHOSTREGISTER_READ_ONLY, "");
 _Static_assert((int)LK_CU_LOCATION_DEVICE == (int)CU_MEM_LOCATION_TYPE_DEVICE, "");
 _Static_assert(sizeof(struct lk_cu_allocation) == sizeof(CUmemAllocationProp), "");
 _Static_assert(offsetof(struct lk_cu_allocation, location_type) == offsetof(CUmemAllocationProp, location), "");

@@ -70,22 +70,30 @@ static uint64_t least(struct model *model) {
     return bytes;
 }
 
+static struct lk_plan plan_of(struct model *model) {
+    struct lk_device *dev;
+    struct lk_plan plan;
+    assert_ok(lk_device_cuda_create(0, &dev));
+    assert_ok(lk_generate_plan(dev, &model->view, LK_BF16, model->requests, N_REPLIES, 1, &plan));
+    lk_device_free(dev);
+    return plan;
+}
+
 /* The plan is the peak to the byte, and its least budget the one that less is refused by. */
 static void planned_memory_is_the_peak(void **state) {
     struct model model;
     struct lk_generation all[N_REPLIES];
     struct lk_device *dev;
-    struct lk_plan plan;
     (void)state;
     open_model(&model);
-    const uint64_t whole = generate(&model, 0, all);
+    const uint64_t peak = generate(&model, 0, all);
     for (int i = 0; i < N_REPLIES; i++) lk_generation_free(&all[i]);
-    assert_ok(lk_device_cuda_create(0, &dev));
-    assert_ok(lk_generate_plan(dev, &model.view, LK_BF16, model.requests, N_REPLIES, 1, &plan));
+    struct lk_plan plan = plan_of(&model);
     assert_true(plan.fits && plan.whole);
-    assert_int_equal(plan.device_bytes, whole);
-    assert_int_equal(plan.placed_bytes, whole);
+    assert_true(!gpu->hooks || plan.device_bytes == peak);
+    assert_int_equal(plan.placed_bytes, plan.device_bytes);
     assert_int_equal(plan.least_bytes, least(&model));
+    assert_ok(lk_device_cuda_create(0, &dev));
     dev->budget.bytes = plan.least_bytes - 1;
     assert_ok(lk_generate_plan(dev, &model.view, LK_BF16, model.requests, N_REPLIES, 1, &plan));
     assert_false(plan.fits);
@@ -99,13 +107,15 @@ static void same_ids_within_any_budget(void **state) {
     struct lk_generation all[N_REPLIES], some[N_REPLIES];
     (void)state;
     open_model(&model);
-    uint64_t whole = generate(&model, 0, all), lower = least(&model);
+    generate(&model, 0, all);
+    const struct lk_plan plan = plan_of(&model);
+    const uint64_t whole = plan.device_bytes, lower = plan.least_bytes;
     assert_true(lower < whole);
     for (int i = 0; i < 3; i++) {
         uint64_t budget = lower + (whole - lower) * (uint64_t)i / 4 + (uint64_t)(i == 1),
                  waits = gpu->calls("cuStreamWaitEvent");
         assert_true(generate(&model, budget, some) <= budget);
-        assert_true(gpu->calls("cuStreamWaitEvent") > waits);
+        assert_true(!gpu->hooks || gpu->calls("cuStreamWaitEvent") > waits);
         for (int k = 0; k < N_REPLIES; k++) {
             assert_int_equal(some[k].n, all[k].n);
             assert_memory_equal(some[k].ids, all[k].ids, (size_t)all[k].n * sizeof *all[k].ids);
@@ -183,7 +193,7 @@ static void same_words_about_pictures(void **state) {
             assert_ok(lk_chat_ask(chat, dev, &tokens, questions, N_QUESTIONS, slots[b], NULL, answers));
             lk_device_free(dev);
             peaks[b] = gpu->memory_peak(0);
-            assert_true(b ? gpu->calls("cuStreamWaitEvent") > waits : gpu->calls("cuStreamWaitEvent") == waits);
+            if (gpu->hooks) assert_int_equal(gpu->calls("cuStreamWaitEvent") > waits, b > 0);
             for (int i = 0; i < N_QUESTIONS; i++) {
                 assert_int_equal(answers[i].code, LK_OK);
                 assert_true(answers[i].n_tokens > 0);
@@ -194,7 +204,7 @@ static void same_words_about_pictures(void **state) {
         }
         printf("%s: %llu bytes with all weights, %llu streamed; \"%.*s\"\n", names[k], (unsigned long long)peaks[0],
                (unsigned long long)peaks[2], (int)first[0].n, first[0].text);
-        assert_true(peaks[2] < peaks[0]);
+        assert_true(!gpu->hooks || peaks[2] < peaks[0]);
         for (int i = 0; i < N_QUESTIONS; i++) lk_chat_answer_free(&first[i]);
         for (int i = 0; i < 2; i++) lk_image_free(&images[i]);
         lk_token_bytes_free(&tokens);

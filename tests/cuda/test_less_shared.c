@@ -1,11 +1,12 @@
-/* Linear layers on GPUs that give a block less shared memory than an A100: other tiles, the same bits. Of attention:
- * test_attention.c. */
+/* GPUs that give a block less shared memory than an A100: linear layers with other tiles and the same bits (attention:
+ * test_attention.c), and what `likeness devices` says of them. */
 #include "engine/base/alloc.h"
 #include "engine/bf16.h"
 #include "engine/ops.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/gemm/gemm.h"
 #include "tests/common/cuda.h"
+#include "tests/common/simulated_gpu.h"
 
 #define A100        ((size_t)163 << 10) /* bytes that a block may ask for */
 #define RTX         ((size_t)99 << 10)
@@ -61,8 +62,35 @@ static void every_tile_fits(void **state) {
     assert_true(lk_cuda_linear_tile_few()->shared <= RTX);
 }
 
+/* What `likeness devices` prints of a GPU that gives a block so much shared memory. */
+static void list_devices(const char *shared, const char *flags, char text[4096]) {
+    char command[1024];
+    snprintf(command, sizeof command, "GPUSIM_SHARED=%s \"$BUILD_DIR/likeness\" devices %s", shared, flags);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    text[fread(text, 1, 4095, f)] = 0;
+    assert_int_equal(pclose(f), 0);
+}
+
+static void unusable_devices_are_listed_as_such(void **state) {
+    if (!simulated_gpu()->hooks) skip();
+    (void)state;
+    char text[4096];
+    list_devices("98K", "", text);
+    assert_non_null(strstr(text, "\n      cannot be used: cuda:0: "));
+    list_devices("98K", "--json", text);
+    assert_non_null(strstr(text, "\"usable\":\tfalse"));
+    assert_non_null(strstr(text, "\"why_not\":\t\"cuda:0: "));
+    list_devices("99K", "", text);
+    assert_null(strstr(text, "cannot be used"));
+    list_devices("99K", "--json", text);
+    assert_non_null(strstr(text, "\"block_shared_bytes\":\t101376"));
+    assert_non_null(strstr(text, "\"usable\":\ttrue"));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(every_tile_fits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_bits), cmocka_unit_test(every_tile_fits),
+                                       cmocka_unit_test(unusable_devices_are_listed_as_such)};
     cuda = test_cuda_open();
     if (lk_device_prepare(cuda, ARENA_BYTES)) return 1;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

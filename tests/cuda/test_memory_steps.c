@@ -38,10 +38,9 @@ static enum lk_code look(void *context, const char *stage, int step, int n_steps
     return LK_OK;
 }
 
-/* The first step meets each kernel for the first time and looks it up, and may wait for uploads made before it. */
+/* The first step sets how much shared memory some kernels may have, and may wait for uploads made before it. */
 static bool is_first(int step, const char *call) {
-    return step == 1 && (!strcmp(call, "cuModuleGetFunction") || !strcmp(call, "cuFuncSetAttribute") ||
-                         !strcmp(call, "cuEventSynchronize"));
+    return step == 1 && (!strcmp(call, "cuFuncSetAttribute") || !strcmp(call, "cuEventSynchronize"));
 }
 
 /* An edit of N_STEPS steps, and what was counted at the end of each. */
@@ -64,6 +63,7 @@ static void run(const struct tiny_edit *edit, const struct lk_pipeline_options *
 static uint64_t last_step(const struct log *log) { return log->launches[N_STEPS] - log->launches[N_STEPS - 1]; }
 
 static void a_step_allocates_nothing_and_waits_once(void **state) {
+    if (!gpu->hooks) skip();
     (void)state;
     for (int family = 0; family < TINY_FAMILIES; family++) {
         struct log log;
@@ -86,6 +86,7 @@ static void a_step_allocates_nothing_and_waits_once(void **state) {
  * blocks of 12 without the last one's text but for keys and values; a double block, a single one of 5, proj_out. A
  * prompt with its negative one, target and reference read each weight twice and more. */
 static void a_step_unpacks_a_weight_once(void **state) {
+    if (!gpu->hooks) skip();
     (void)state;
     static const uint64_t n_weights[TINY_FAMILIES] = {2 * 12 + 3 + 3 + 4, 2 * 12 - 4, 12 + 5 + 1};
     for (int family = 0; family < TINY_FAMILIES; family++) {
@@ -121,6 +122,10 @@ static uint64_t launched_by(struct layers *l, int i) {
 
 enum { THERE = 1, MADE = 2 };
 
+static void expect_launches(uint64_t n, uint64_t expected) {
+    if (gpu->hooks) assert_int_equal(n, expected);
+}
+
 /* The matrices of the last two weights are there until something is written over them or the weights are others. */
 static void what_is_unpacked_again(void **state) {
     (void)state;
@@ -148,40 +153,40 @@ static void what_is_unpacked_again(void **state) {
         int layer, expected;
     } order[] = {{0, MADE}, {0, THERE}, {1, MADE}, {0, THERE}, {1, THERE}, {2, MADE}, {1, THERE}, {0, MADE}, {2, MADE}};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
-        if (launched_by(&l, order[i].layer) != (uint64_t)order[i].expected)
+        if (launched_by(&l, order[i].layer) != (uint64_t)order[i].expected && gpu->hooks)
             fail_msg("layer %d, number %d: expected %d launches", order[i].layer, (int)i, order[i].expected);
 
     size_t mark = lk_arena_mark(&l.dev->arena);
     struct lk_tensor other;
     assert_ok(LK_NEW(&l.dev->arena, &other, LK_BF16, SIDE, SIDE)); /* where the first matrix lies */
-    assert_int_equal(launched_by(&l, 0), THERE);
-    assert_int_equal(launched_by(&l, 2), THERE);
+    expect_launches(launched_by(&l, 0), THERE);
+    expect_launches(launched_by(&l, 2), THERE);
     assert_ok(lk_upload(l.dev, &other, host_x));
-    assert_int_equal(launched_by(&l, 0) + launched_by(&l, 2), THERE + MADE);
+    expect_launches(launched_by(&l, 0) + launched_by(&l, 2), THERE + MADE);
     lk_arena_release(&l.dev->arena, mark);
-    assert_int_equal(launched_by(&l, 0) + launched_by(&l, 2), 2 * THERE);
+    expect_launches(launched_by(&l, 0) + launched_by(&l, 2), 2 * THERE);
     assert_ok(LK_NEW(&l.dev->arena, &other, LK_BF16, 3 * SIDE, SIDE));
     struct lk_tensor part = lk_tensor_rows(&other, SIDE, SIDE); /* where one lies by now */
     assert_ok(lk_copy(l.dev, &(struct lk_copy){.y = &part, .x = &l.x}));
-    assert_int_equal(launched_by(&l, 0) + launched_by(&l, 2), THERE + MADE);
+    expect_launches(launched_by(&l, 0) + launched_by(&l, 2), THERE + MADE);
     lk_arena_release(&l.dev->arena, mark);
 
-    assert_int_equal(launched_by(&l, 0) + launched_by(&l, 1), THERE + MADE);
-    assert_int_equal(launched_by(&l, 0) + launched_by(&l, 1), 2 * THERE);
+    expect_launches(launched_by(&l, 0) + launched_by(&l, 1), THERE + MADE);
+    expect_launches(launched_by(&l, 0) + launched_by(&l, 1), 2 * THERE);
     const struct lk_group_norm norm = {
         .y = &picture, .x = &picture, .w = &gamma, .b = &gamma, .n_groups = 4, .eps = 1e-6f};
     assert_ok(lk_group_norm(l.dev, &norm)); /* its scratch lies where theirs does */
-    assert_int_equal(launched_by(&l, 0) + launched_by(&l, 1), THERE + MADE);
+    expect_launches(launched_by(&l, 0) + launched_by(&l, 1), THERE + MADE);
 
     assert_ok(lk_device_stage(l.dev, "transformer"));
-    assert_int_equal(launched_by(&l, 0), MADE);
-    assert_int_equal(launched_by(&l, 0), THERE);
+    expect_launches(launched_by(&l, 0), MADE);
+    expect_launches(launched_by(&l, 0), THERE);
     lk_weights_released();
     memset(codes[0], 1, sizeof codes[0]);
     l.seen[0] = false;
     uint16_t before[SIDE * SIDE];
     memcpy(before, l.first[0], sizeof before);
-    assert_int_equal(launched_by(&l, 0), MADE);
+    expect_launches(launched_by(&l, 0), MADE);
     assert_memory_not_equal(before, l.first[0], sizeof before);
     lk_device_free(l.dev);
 }

@@ -24,6 +24,7 @@ _Static_assert(sizeof(lk_nccl_comm) == sizeof(ncclComm_t), "");
 #define GPUSIM_NEVER (-1) /* tools/gpusim/gpusim.h */
 
 static const struct simulated_gpu *gpu;
+static int n_gpus;
 
 /* Mutants hang, and are found out by that. */
 static double patience(void) {
@@ -113,7 +114,7 @@ static void run_on(const struct bench *b, int n, int n_jobs) {
     open_ranks(n, devs);
     for (int r = 0; r < n; r++) gpu->memory_peak(r);
     for (int i = 0; i < (test_is_full() ? 2 : 1); i++) assert_ok(edit(b, devs, n, n_jobs));
-    assert_true(gpu->calls("ncclAllGather") > gathered + 20 * (uint64_t)n);
+    assert_true(!gpu->hooks || gpu->calls("ncclAllGather") > gathered + 20 * (uint64_t)n);
     for (int r = 0; r < n; r++) {
         uint64_t most = 0;
         for (int i = r < n_jobs ? r : 0; i < (r < n_jobs ? n_jobs : 1); i += n) {
@@ -121,7 +122,7 @@ static void run_on(const struct bench *b, int n, int n_jobs) {
             assert_true(plan.fits && !plan.whole);
             if (plan.placed_bytes > most) most = plan.placed_bytes;
         }
-        assert_int_equal(gpu->memory_peak(r), most);
+        assert_true(!gpu->hooks || gpu->memory_peak(r) == most);
     }
     close_ranks(n, devs);
     assert_int_equal(lk_alloc_live(), live);
@@ -138,8 +139,8 @@ static void one_family(const struct tiny_edit *what, enum lk_quantize quantize, 
     bench_open(&b, what, quantize, n_loras, test_is_full() ? 3 : what == &tiny_edits[0] ? 2 : 1, 2);
     make_good(&b);
     run_on(&b, 2, b.n_jobs);
-    if (test_is_full()) run_on(&b, 4, 3);
-    if (test_is_full()) run_on(&b, 8, 1);
+    if (test_is_full() && n_gpus >= 4) run_on(&b, 4, 3);
+    if (test_is_full() && n_gpus >= 8) run_on(&b, 8, 1);
     bench_close(&b);
 }
 
@@ -174,6 +175,7 @@ static void expect_error(const struct bench *b, const char *call, uint64_t nth, 
 }
 
 static void failures(void **state) {
+    if (!gpu->hooks) skip();
     (void)state;
     struct bench b;
     struct lk_device *devs[3];
@@ -203,7 +205,8 @@ static void not_opened(void **state) {
     int64_t live = lk_alloc_live();
     assert_fails(lk_device_cuda_ranks((const int[]){0}, 1, devs), LK_E_USAGE, "expected 2 to 16 GPUs, got 1");
     assert_fails(lk_device_cuda_ranks((const int[]){0, 1, 0}, 3, devs), LK_E_USAGE, "cuda:0 is there twice");
-    assert_fails(lk_device_cuda_ranks((const int[]){0, 9}, 2, devs), LK_E_DEVICE, "no device 9");
+    assert_fails(lk_device_cuda_ranks((const int[]){0, 99}, 2, devs), LK_E_DEVICE, "no device 99");
+    if (!gpu->hooks) return;
     gpu->fail_at("ncclCommInitAll", 1, 2, false);
     assert_fails(lk_device_cuda_ranks((const int[]){0, 1}, 2, devs), LK_E_DEVICE, "ncclCommInitAll failed with 2");
     gpu->fail_at("ncclAllGather", 2, 5, false);
@@ -239,7 +242,9 @@ int main(void) {
         cmocka_unit_test(failures), cmocka_unit_test(not_opened), cmocka_unit_test(unlike),
     };
     setenv("GPUSIM_DEVICES", "8", 1);
+    setenv("GPUSIM_LAZY", "all", 1); /* kernels looked up late would wait for ever */
     gpu = simulated_gpu();
+    n_gpus = test_cuda_gpus(2);
     lk_cuda_ranks_patience(patience());
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

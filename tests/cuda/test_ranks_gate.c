@@ -88,7 +88,7 @@ static void one_has_done(void **state) {
     struct rank ranks[2], alone = {0};
     const uint64_t reports = gpu->report_count(), gathers = gpu->calls("ncclAllGather");
     run_both(ranks);
-    assert_true(gpu->calls("ncclAllGather") >= gathers + 4 * N_WEIGHTS);
+    assert_true(!gpu->hooks || gpu->calls("ncclAllGather") >= gathers + 4 * N_WEIGHTS);
     assert_int_equal(gpu->report_count(), reports);
     for (int k = 0; k < 2; k++) {
         alone = (struct rank){.n_times = 1 + k};
@@ -103,6 +103,7 @@ static void one_has_done(void **state) {
 
 /* Behind a unit that never comes no more are sent than may be under way. */
 static void one_never_comes(void **state) {
+    if (!gpu->hooks) skip();
     (void)state;
     struct rank ranks[2];
     const int64_t live = lk_alloc_live();
@@ -128,6 +129,7 @@ static void waits_for_ever(int signal) {
 
 /* Both say what failed on one of them, long before they would lose patience. */
 static void one_fails(void **state) {
+    if (!gpu->hooks) skip();
     (void)state;
     struct rank ranks[2];
     const char *seconds = getenv("TEST_PATIENCE_S"); /* mutants wait, and are found out by that */
@@ -140,6 +142,7 @@ static void one_fails(void **state) {
         run_both(ranks);
         gpu->fail_at(NULL, 0, 0, false);
         assert_int_equal(ranks[0].error.code, LK_E_DEVICE);
+        assert_int_equal(strncmp(ranks[0].error.text, "rank ", 5), 0); /* which one */
         assert_non_null(
             strstr(ranks[0].error.text, k ? "cuLaunchKernel failed with 3" : "ncclAllGather failed with 3"));
         assert_int_equal(ranks[1].error.code, LK_E_DEVICE);
@@ -157,7 +160,9 @@ int main(void) {
     };
     uint64_t random = 3;
     setenv("GPUSIM_DEVICES", "2", 1);
+    setenv("GPUSIM_LAZY", "all", 1); /* kernels looked up late would wait for ever */
     gpu = simulated_gpu();
+    test_cuda_gpus(2);
     for (int i = 0; i < N_WEIGHTS; i++)
         for (int k = 0; k < SIDE * SIDE; k++) weights[i][k] = (float)test_normal(&random) / 6;
     return cmocka_run_group_tests(tests, NULL, NULL);

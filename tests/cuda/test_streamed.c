@@ -42,10 +42,9 @@ static void bench_open(struct bench *b, const struct tiny_edit *what, int n_step
     tiny_job_open(&b->job, what, LK_BF16, n_steps);
     b->job.request.accel = accel;
     assert_ok(lk_device_cuda_create(0, &dev));
-    gpu->memory_peak(0);
     assert_ok(edit(b, dev, &b->good));
-    b->whole = gpu->memory_peak(0);
     assert_ok(lk_pipeline_plan(b->job.pipeline, dev, &b->job.request, &plan));
+    b->whole = plan.device_bytes;
     b->least = plan.least_bytes;
     lk_device_free(dev);
 }
@@ -71,8 +70,9 @@ static void run_within(const struct bench *b, const struct lk_budget *budget) {
         lk_image_free(&image);
     }
     assert_true(gpu->memory_peak(0) <= budget->bytes);
-    assert_true(gpu->calls("cuStreamWaitEvent") > waits + (budget->bytes == b->least ? 20 : 4));
-    assert_true(gpu->calls("cuLaunchHostFunc") > fetched + 4);
+    waits = gpu->calls("cuStreamWaitEvent") - waits;
+    assert_true(!gpu->hooks || waits > (budget->bytes == b->least ? 20 : 4));
+    assert_true(!gpu->hooks || gpu->calls("cuLaunchHostFunc") > fetched + 4);
     lk_device_free(dev);
     assert_int_equal(lk_alloc_live(), live);
     assert_int_equal(gpu->report_count(), reports);
@@ -220,6 +220,7 @@ static uint64_t calls_of_an_edit(struct bench *b, uint64_t host_bytes, struct ca
 /* Driver calls of a streamed run made to fail in turn, with readers and with pinned copies: some everyday; in full of
  * each call the first, the last and some others of each stage, since those in between are alike. */
 static void failing_calls(void **state) {
+    if (!gpu->hooks) skip();
     (void)state;
     struct bench b;
     struct calls calls;

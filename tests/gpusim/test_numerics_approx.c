@@ -3,7 +3,7 @@
 #include "exact.h"
 
 #define T(X) GPUSIM_NUM_##X
-enum { BATCHES = 200000 / 32, FTZ = GPUSIM_NUM_FTZ };
+enum { BATCHES = 200000 / 32, JITTERED = BATCHES / 10, N_SEEDS = 20, FTZ = GPUSIM_NUM_FTZ };
 
 static float f32(uint32_t bits) {
     float x;
@@ -80,9 +80,11 @@ static long double error_of(enum gpusim_num_op op, float x, float y, float got) 
     return fabsl(got - want) / (op == T(RCP_APPROX) || op == T(SQRT_APPROX) ? ulp_of(want) : 2 * ulp_of(want));
 }
 
-static void check_op(enum gpusim_num_op op, uint64_t *seed) {
+/* Returns a digest of the results. */
+static uint64_t check_op(enum gpusim_num_op op, uint64_t *seed, int n_batches) {
     long double worst = 0;
-    for (int batch = 0; batch < BATCHES; batch++) {
+    uint64_t digest = 0;
+    for (int batch = 0; batch < n_batches; batch++) {
         uint32_t a[32], b[32], d[32], flushed[32];
         for (int l = 0; l < 32; l++) {
             a[l] = (uint32_t)random_number(f32_format, seed), b[l] = (uint32_t)random_number(f32_format, seed);
@@ -95,6 +97,7 @@ static void check_op(enum gpusim_num_op op, uint64_t *seed) {
         if (op != T(TANH_APPROX)) run_32(op, T(F32), GPUSIM_NUM_FTZ, flushed, a, b);
         for (int l = 0; l < 32; l++) {
             float x = f32(a[l]), y = f32(b[l]);
+            digest = digest * 31 + d[l];
             int binary = op == T(DIV_APPROX) || op == T(DIV_FULL);
             int finite = isfinite(x) && x != 0 && (!binary || (isfinite(y) && y != 0));
             int domain = x > 0 || (op != T(LG2_APPROX) && op != T(SQRT_APPROX) && op != T(RSQRT_APPROX));
@@ -111,13 +114,14 @@ static void check_op(enum gpusim_num_op op, uint64_t *seed) {
             if (flushed[l] != want) fail_msg("op %d .ftz of %a: %x, expected %x", (int)op, (double)x, flushed[l], want);
         }
     }
-    print_message("op %d: at most %.3Lf of the error allowed\n", (int)op, worst);
+    if (n_batches == BATCHES) print_message("op %d: at most %.3Lf of the error allowed\n", (int)op, worst);
+    return digest;
 }
 
 static void test_errors(void **state) {
     (void)state;
     uint64_t seed = 11;
-    for (int op = T(DIV_APPROX); op <= T(TANH_APPROX); op++) check_op((enum gpusim_num_op)op, &seed);
+    for (int op = T(DIV_APPROX); op <= T(TANH_APPROX); op++) check_op((enum gpusim_num_op)op, &seed, BATCHES);
 }
 
 struct special {
@@ -207,6 +211,20 @@ static void test_specials(void **state) {
         if (d[0] != s->d || d[31] != s->d)
             fail_msg("op %d flags %u of %x %x: got %x, expected %x", (int)s->op, s->flags, s->a, s->b, d[0], s->d);
     }
+}
+
+/* Other bits for each seed, all within the errors, and the same results for special operands. */
+static void test_jitter(void **state) {
+    uint64_t digests[N_SEEDS + 1];
+    for (int op = T(DIV_APPROX); op <= T(COS_APPROX); op++)
+        for (int i = 0; i <= N_SEEDS; i++) {
+            uint64_t seed = 12;
+            gpusim_num_jitter((uint64_t)i);
+            digests[i] = check_op((enum gpusim_num_op)op, &seed, JITTERED);
+            for (int k = 0; k < i; k++) assert_true(digests[k] != digests[i]);
+        }
+    test_specials(state);
+    gpusim_num_jitter(0);
 }
 
 /* Every f16: relative error of ex2 2^-9.9, absolute error of tanh 2^-10.987. */
@@ -439,9 +457,9 @@ static void test_use(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_errors),   cmocka_unit_test(test_specials), cmocka_unit_test(test_f16),
-        cmocka_unit_test(test_f64),      cmocka_unit_test(test_compare),  cmocka_unit_test(test_testp),
-        cmocka_unit_test(test_ldmatrix), cmocka_unit_test(test_use),
+        cmocka_unit_test(test_errors), cmocka_unit_test(test_jitter),   cmocka_unit_test(test_specials),
+        cmocka_unit_test(test_f16),    cmocka_unit_test(test_f64),      cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_testp),  cmocka_unit_test(test_ldmatrix), cmocka_unit_test(test_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,21 +47,29 @@ enum gpusim_checks {
     GPUSIM_CHECKS_ALL,    /* and races, barriers, warp masks, order of streams, leaks */
 };
 
+/* What loading a function at its first look-up waits for (GPUSIM_LAZY). */
+enum gpusim_lazy {
+    GPUSIM_LAZY_NEVER, /* nothing: modules are loaded whole */
+    GPUSIM_LAZY_OWN,   /* until the streams of its context are idle */
+    GPUSIM_LAZY_ALL,   /* until all streams of the process are, while no other thread may call the driver */
+};
+
 /* Settings, read once from the environment (GPUSIM_SEED, GPUSIM_MEMORY, GPUSIM_DEVICES, GPUSIM_THREADS, GPUSIM_ISA,
- * GPUSIM_CHECKS, GPUSIM_WATCHDOG, GPUSIM_EXIT_CODE, GPUSIM_SAMPLE, GPUSIM_REPORT, GPUSIM_REPORT_KERNELS,
- * GPUSIM_REPORT_BY). */
+ * GPUSIM_MUFU, GPUSIM_CHECKS, GPUSIM_LAZY, GPUSIM_WATCHDOG, GPUSIM_EXIT_CODE, GPUSIM_SAMPLE, GPUSIM_REPORT,
+ * GPUSIM_REPORT_KERNELS, GPUSIM_REPORT_BY). */
 struct gpusim_settings {
     uint64_t seed;
     uint64_t memory_bytes; /* per device */
     int n_devices;
     int n_threads;   /* host threads that run blocks */
     const char *isa; /* NULL: the best that the CPU has */
+    uint64_t mufu;   /* seed of approximations' bits (GPUSIM_MUFU); 0: nearly always the f32 next to the true value */
     enum gpusim_checks checks;
     bool shared_unwritten; /* reads of shared memory that nothing wrote pass (GPUSIM_CHECKS=global) */
     uint64_t watchdog;     /* instructions of one warp after which it is stopped; 0: never */
     int driver_version;    /* 13000: of CUDA 13.0 (GPUSIM_DRIVER) */
     int shared_optin;      /* bytes that a block may ask for (GPUSIM_SHARED); others have less than an A100 */
-    int registers;   /* of pages that may only be read: 0 no, 1 yes, 2 attribute 113 says so and the call is refused */
+    enum gpusim_lazy lazy;
     int exit_code;   /* of the process when anything was reported; 0: as the program says */
     uint64_t sample; /* blocks of a launch to run, 0: all. Memory is then not filled, what nothing wrote reads as 0, and
                       checks are off unless asked for */

@@ -233,6 +233,15 @@ static enum lk_code load_modules(struct lk_cuda_device *cuda) {
     return LK_OK;
 }
 
+/* Here, while no stream has work: a driver that loads lazily waits for idle streams at a kernel's first look-up, under
+ * a lock that other ranks' launches need (XLA f9df0123, nccl#1428). */
+static enum lk_code look_up_kernels(struct lk_cuda_device *cuda) {
+    struct lk_cuda_function *f;
+    for (size_t i = 0; i < lk_cuda_n_kernels; i++)
+        LK_TRY(lk_cuda_function(&cuda->device, lk_cuda_kernels[i].module, lk_cuda_kernels[i].name, &f));
+    return LK_OK;
+}
+
 /* What the kernels of this build need, said at once and not by the first launch that fails. */
 enum lk_code lk_cuda_usable(int index, const struct lk_cuda_info *info) {
     if (info->compute_major < LEAST_COMPUTE_MAJOR)
@@ -272,7 +281,6 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     LK_TRY(LK_CU(device_pci, (pci_id, (int)sizeof pci_id, cuda->ordinal), "device %d", index));
     lk_cuda_near_read(pci_id, &cuda->near);
     LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT, &cuda->n_multiprocessors));
-    LK_TRY(attribute(cuda, LK_CU_ATTRIBUTE_READ_ONLY_HOST_REGISTER, &cuda->registers));
     cuda->weights = lk_calloc(1, sizeof *cuda->weights);
     if (!cuda->weights) return lk_fail(LK_E_NOMEM, "%s: out of memory", cuda->device.name);
     cuda->weights->epoch = lk_weights_epoch();
@@ -288,6 +296,7 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     LK_TRY(lk_cuda_alloc(cuda, sizeof(struct lk_cuda_report), "report of the kernels", &cuda->report));
     LK_TRY(LK_CU(set_bytes, (cuda->report, 0, sizeof(struct lk_cuda_report), cuda->stream), "%s", cuda->device.name));
     LK_TRY(load_modules(cuda));
+    LK_TRY(look_up_kernels(cuda));
     return lk_cuda_measure_beside(cuda);
 }
 

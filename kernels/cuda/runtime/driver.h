@@ -30,8 +30,6 @@ enum {
     LK_CU_EVENT_DISABLE_TIMING = 2,
     LK_CU_ALLOCATION_PINNED = 1,
     LK_CU_LOCATION_DEVICE = 1,
-    LK_CU_ATTRIBUTE_READ_ONLY_HOST_REGISTER = 113,
-    LK_CU_REGISTER_READ_ONLY = 8,
 };
 
 /* CUmemAllocationProp: which memory, and where. */

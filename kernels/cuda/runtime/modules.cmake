@@ -37,8 +37,15 @@ if(NVCC AND LIKENESS_CUDA)
 else()
   message(STATUS "CUDA kernels: none, nvcc was not found or LIKENESS_CUDA is off")
 endif()
+# The kernels' names, from the PTX in the fatbins.
+set(cuda_kernels ${cuda_folder}/kernels.inc)
+add_custom_command(
+  OUTPUT ${cuda_kernels}
+  COMMAND ${CMAKE_COMMAND} -DOUT=${cuda_kernels} "-DFATBINS=${cuda_fatbins}" -P ${CMAKE_CURRENT_LIST_DIR}/kernels.cmake
+  DEPENDS ${cuda_fatbins} ${CMAKE_CURRENT_LIST_DIR}/kernels.cmake
+  VERBATIM)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/modules.c.in ${CMAKE_BINARY_DIR}/cuda/modules.c @ONLY)
-set_source_files_properties(${CMAKE_BINARY_DIR}/cuda/modules.c PROPERTIES OBJECT_DEPENDS "${cuda_fatbins}")
+set_source_files_properties(${CMAKE_BINARY_DIR}/cuda/modules.c PROPERTIES OBJECT_DEPENDS "${cuda_fatbins};${cuda_kernels}" COMPILE_OPTIONS "-I${CMAKE_BINARY_DIR}")
 target_sources(lk_kernels PRIVATE ${CMAKE_BINARY_DIR}/cuda/modules.c)
 
 # NVIDIA's libraries as rivals of our kernels (rivals.h): headers now, the libraries at run time.

@@ -11,4 +11,9 @@ struct lk_cuda_module {
 
 extern const struct lk_cuda_module lk_cuda_modules[];
 extern const size_t lk_cuda_n_modules;
+
+/* All kernels in them. */
+extern const struct lk_cuda_kernel { const char *module, *name; } lk_cuda_kernels[];
+extern const size_t lk_cuda_n_kernels;
+
 extern const int lk_cuda_toolkit_major; /* that made them: a driver of an older CUDA cannot load them */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/log.h"
 #include "engine/base/names.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime/memory.h"
@@ -259,10 +260,10 @@ static uint64_t order_of(const struct lk_placement *p) {
 /* --- placing --- */
 
 static void drop_pinned(struct lk_cuda_placed *p) {
-    for (size_t i = 0; i < p->n_registered; i++) lk_cuda_unregister(&p->registered[i]);
-    lk_free(p->registered);
-    p->registered = NULL;
-    p->n_registered = 0;
+    for (size_t i = 0; i < p->n_pieces; i++) lk_cuda_pages_free(&p->pieces[i]);
+    lk_free(p->pieces);
+    p->pieces = NULL;
+    p->n_pieces = 0;
     lk_free(p->pinned);
     p->pinned = NULL;
 }
@@ -329,7 +330,7 @@ static enum lk_code new_events(struct lk_cuda_placed *p, const struct lk_placeme
 static enum lk_code pin_piece(struct lk_cuda_device *cuda, const struct lk_itinerary *it, const uint32_t *units,
                               size_t n, size_t *n_pinned) {
     struct lk_cuda_placed *p = &cuda->placed;
-    struct lk_cuda_registered *piece = &p->registered[p->n_registered];
+    struct lk_cuda_pages *piece = &p->pieces[p->n_pieces];
     uint64_t bytes = 0, used = 0;
     size_t i = 0;
     for (; i < n && (!i || bytes + lk_unit_room(it, units[i]) <= PIECE_BYTES); i++) bytes += lk_unit_room(it, units[i]);
@@ -346,11 +347,11 @@ static enum lk_code pin_piece(struct lk_cuda_device *cuda, const struct lk_itine
                it->units.entries[scales].bytes);
     }
     LK_TRY(lk_cuda_pages_pin(piece));
-    p->n_registered++;
+    p->n_pieces++;
     return LK_OK;
 }
 
-/* Pinned copies of what pinned stages send, and readers if another stage sends something that is not registered. */
+/* Pinned copies of what pinned stages send, and readers if another stage sends something. */
 static enum lk_code prepare_host(struct lk_cuda_device *cuda, const struct lk_placement *placement) {
     struct lk_cuda_placed *p = &cuda->placed;
     const struct lk_ranges *all = &placement->itinerary.units;
@@ -358,8 +359,8 @@ static enum lk_code prepare_host(struct lk_cuda_device *cuda, const struct lk_pl
     bool reads = false;
     uint32_t *units = lk_malloc((all->n + 1) * sizeof *units);
     p->pinned = lk_calloc(all->n + 1, sizeof *p->pinned);
-    p->registered = lk_calloc(2 * all->n + 1, sizeof *p->registered); /* pieces, and a unit's pages */
-    bool there = units && p->pinned && p->registered;
+    p->pieces = lk_calloc(all->n + 1, sizeof *p->pieces);
+    bool there = units && p->pinned && p->pieces;
     enum lk_code rc = there ? LK_OK : lk_fail(LK_E_NOMEM, "copies of weights: out of memory");
     for (int i = 0; !rc && i < placement->itinerary.n_stages; i++) {
         const struct lk_stage_placement *s = &placement->stages[i];
@@ -371,9 +372,14 @@ static enum lk_code prepare_host(struct lk_cuda_device *cuda, const struct lk_pl
         rc = pin_piece(cuda, &placement->itinerary, units + done, n - done, &more);
         done += more;
     }
-    for (int i = 0; !rc && i < placement->itinerary.n_stages && !placement->n_ranks; i++)
-        if (!placement->stages[i].pinned && placement->stages[i].n_stays)
-            reads |= !lk_cuda_register_stage(cuda, placement, i);
+    for (int i = 0; !rc && i < placement->itinerary.n_stages && !placement->n_ranks; i++) {
+        const struct lk_stage_placement *s = &placement->stages[i];
+        if (!s->n_stays) continue;
+        reads |= !s->pinned;
+        lk_log(LK_LOG_DETAIL, "%s, %s: %.1f MiB of weights are streamed, %s", cuda->device.name,
+               placement->itinerary.stages[i].name, (double)s->streamed_bytes / (1 << 20),
+               s->pinned ? "from pinned copies" : "read by threads");
+    }
     lk_free(units);
     if (rc || !reads) return rc;
     return lk_cuda_readers_open(&p->readers, &cuda->near, placement->readers, placement->slot_bytes);

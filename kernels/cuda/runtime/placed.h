@@ -6,14 +6,13 @@
  * a unit is sent as soon as the visit after which its place is free has been issued. Where ranks share the weights,
  * what is sent is an all-gather of their shares, which lie where residents would.
  *
- * Weights go through pinned copies; where those do not fit, from their files' pages if the driver can register them
- * (registered.h), else through the readers' slots. */
+ * Weights go through pinned copies; where those do not fit, through the readers' slots. */
 #pragma once
 
 #include "engine/device.h"
 #include "kernels/cuda/runtime/driver.h"
+#include "kernels/cuda/runtime/pages.h"
 #include "kernels/cuda/runtime/readers.h"
-#include "kernels/cuda/runtime/registered.h"
 
 struct lk_cuda_device;
 
@@ -28,9 +27,9 @@ struct lk_cuda_placed {
     size_t n_events;
     lk_cu_event boundary;             /* between stages */
     int64_t n_begun, n_ended, n_sent; /* visits and stays of the stage so far, over all cycles */
-    const unsigned char **pinned;     /* per unit: its copy or registered pages; NULL: none, the readers fetch it */
-    struct lk_cuda_registered *registered; /* pieces with copies of what is streamed, and pages of files */
-    size_t n_registered;
+    const unsigned char **pinned;     /* per unit: its copy; NULL: none, the readers fetch it */
+    struct lk_cuda_pages *pieces;     /* with copies of what is streamed */
+    size_t n_pieces;
     struct lk_cuda_readers *readers;
 };
 

@@ -177,6 +177,5 @@ EXPORT CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
         if (attributes[i].attribute == attribute) *value = attributes[i].value;
     if (attribute == 81) *value = (int)gpusim_shared_per_sm();
     if (attribute == 97) *value = gpusim_settings()->shared_optin;
-    if (attribute == 113) *value = gpusim_settings()->registers > 0;
     LEAVE(CUDA_SUCCESS);
 }

@@ -59,14 +59,14 @@ EXPORT CUresult cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags) {
     ENTER_CONTEXT();
     (void)context;
     if (!host || !bytes || flags > 15) LEAVE(CUDA_ERROR_INVALID_VALUE);
-    if (flags & READ_ONLY && gpusim_settings()->registers != 1) LEAVE(CUDA_ERROR_NOT_SUPPORTED);
+    if (flags & READ_ONLY) LEAVE(CUDA_ERROR_NOT_SUPPORTED); /* as where attribute 113 is 0 */
     uint64_t first = (uint64_t)(uintptr_t)host;
     struct gpusim_allocation *near = gpusim_memory_near(first, bytes);
     if (gpusim_memory_find(first) || gpusim_memory_find(first + bytes - 1) ||
         (near && !near->freed && near->base >= first && near->base < first + bytes))
         LEAVE(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     struct gpusim_allocation *r = gpusim_memory_new(GPUSIM_MEMORY_REGISTERED, -1, bytes, host);
-    if (r && !(flags & READ_ONLY)) gpusim_memory_pins(r);
+    if (r) gpusim_memory_pins(r);
     LEAVE(r ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 /* The pages must be there yet: on hardware they would be read on, whatever has come to their place. */

@@ -144,6 +144,30 @@ EXPORT CUresult cuModuleUnload(CUmodule module) {
     gpusim_module_drop(module);
     LEAVE(result);
 }
+/* Loads a function at its first look-up, as a driver does that loads lazily. */
+static CUresult load_function(struct gpusim_context *context, struct gpusim_kernel *kernel) {
+    const enum gpusim_lazy lazy = gpusim_settings()->lazy;
+    bool busy = false;
+    if (lazy == GPUSIM_LAZY_NEVER || kernel->loaded) return CUDA_SUCCESS;
+    gpusim_driver.loading = lazy == GPUSIM_LAZY_ALL;
+    for (struct gpusim_context *c = gpusim_driver.contexts; c; c = c->next) {
+        if (lazy == GPUSIM_LAZY_OWN && c != context) continue;
+        gpusim_drain(c, NULL);
+        for (const struct gpusim_stream *s = c->streams; s; s = s->next) busy |= s->first != NULL;
+    }
+    gpusim_driver.loading = false;
+    kernel->loaded = !busy;
+    if (!busy) return context->error;
+    struct gpusim_report report = {.kind = GPUSIM_REPORT_DEADLOCK};
+    snprintf(report.kernel, sizeof report.kernel, "%s", kernel->function->name);
+    snprintf(
+        report.what, sizeof report.what,
+        "loading it waits for idle streams, and these wait for calls that wait until it is loaded; look functions up "
+        "before there is work");
+    gpusim_report_emit(&report);
+    return CUDA_ERROR_LAUNCH_TIMEOUT;
+}
+
 EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char *name) {
     ENTER_CONTEXT();
     if (!out || !name) LEAVE(CUDA_ERROR_INVALID_VALUE);
@@ -151,7 +175,7 @@ EXPORT CUresult cuModuleGetFunction(CUfunction *out, CUmodule module, const char
     for (uint32_t k = 0; k < module->n_kernels; k++)
         if (!strcmp(module->kernels[k].function->name, name)) {
             *out = &module->kernels[k];
-            LEAVE(CUDA_SUCCESS);
+            LEAVE(load_function(context, *out));
         }
     LEAVE(CUDA_ERROR_NOT_FOUND);
 }
@@ -177,7 +201,7 @@ EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *bytes, CUmodu
 }
 EXPORT CUresult cuModuleGetLoadingMode(int *mode) {
     if (!mode) return CUDA_ERROR_INVALID_VALUE;
-    *mode = 1; /* eager */
+    *mode = gpusim_settings()->lazy ? 2 : 1; /* 1: eager */
     return CUDA_SUCCESS;
 }
 

@@ -43,6 +43,14 @@ static enum gpusim_checks checks(void) {
     return GPUSIM_CHECKS_ALL;
 }
 
+static enum gpusim_lazy lazy(void) {
+    const char *text = getenv("GPUSIM_LAZY");
+    if (!text || !*text) return GPUSIM_LAZY_NEVER;
+    if (!strcmp(text, "own")) return GPUSIM_LAZY_OWN;
+    if (strcmp(text, "all")) gpusim_say("GPUSIM_LAZY: expected own or all, got \"%s\"; using all", text);
+    return GPUSIM_LAZY_ALL;
+}
+
 static void read_report(void) {
     settings.report_kernels = getenv("GPUSIM_REPORT_KERNELS");
     const char *by = getenv("GPUSIM_REPORT_BY"), *report = getenv("GPUSIM_REPORT");
@@ -64,13 +72,14 @@ static void read_settings(void) {
     settings.n_devices = (int)number("GPUSIM_DEVICES", 1, 0, GPUSIM_MAX_DEVICES);
     settings.n_threads = (int)number("GPUSIM_THREADS", cores < 1 ? 1 : cores > 32 ? 32 : (uint64_t)cores, 1, 64);
     settings.isa = getenv("GPUSIM_ISA");
+    settings.mufu = number("GPUSIM_MUFU", 0, 0, UINT64_MAX);
     settings.sample = number("GPUSIM_SAMPLE", 0, 0, UINT32_MAX);
     settings.checks = checks();
     settings.watchdog = number("GPUSIM_WATCHDOG", 100000000, 0, UINT64_MAX);
     settings.driver_version = (int)number("GPUSIM_DRIVER", 13000, 1000, 99990);
     settings.shared_optin =
         (int)number("GPUSIM_SHARED", GPUSIM_SHARED_PER_BLOCK_OPTIN, 48 << 10, GPUSIM_SHARED_PER_BLOCK_OPTIN);
-    settings.registers = (int)number("GPUSIM_REGISTER", 0, 0, 2);
+    settings.lazy = lazy();
     settings.exit_code = (int)number("GPUSIM_EXIT_CODE", 0, 0, 255);
     read_report();
 }

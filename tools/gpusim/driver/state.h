@@ -27,6 +27,7 @@ struct gpusim_kernel {
     struct gpusim_function *function;
     struct gpusim_loaded *module;
     int preferred_carveout, cache_config;
+    bool loaded; /* by a driver that does it late */
 };
 
 struct gpusim_loaded {
@@ -98,6 +99,7 @@ struct gpusim_driver {
     struct gpusim_context *primary[GPUSIM_MAX_DEVICES];
     uint64_t sequence, next_id, n_launches, random;
     const struct gpusim_hooks *hooks;
+    bool loading; /* a function, under the lock to the end: no other thread may call */
 };
 extern struct gpusim_driver gpusim_driver;
 

@@ -115,9 +115,10 @@ static bool step(void) {
     return true;
 }
 
-/* Other threads queue what an all-gather still waits for. */
+/* Other threads queue what an all-gather still waits for, where they may call. */
 static bool wait_for_ranks(void) {
     bool waiting = false;
+    if (gpusim_driver.loading) return false;
     for (struct gpusim_context *c = gpusim_driver.contexts; c; c = c->next)
         for (struct gpusim_stream *s = c->streams; s; s = s->next)
             waiting |= s->first && s->first->kind == GPUSIM_WORK_GATHER;

@@ -39,6 +39,7 @@ static void add_table(const struct gpusim_entry *entry) {
 
 static void fill(void) {
     const char *isa = gpusim_settings()->isa;
+    gpusim_num_jitter(gpusim_settings()->mufu);
     if (isa) gpusim_num_use(!strcmp(isa, "base") ? "portable" : isa);
 #define BASE(file)   add_table(gpusim_##file##_base);
 #define AVX2(file)   add_table(gpusim_##file##_avx2);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "tools/gpusim/numerics/jitter.h"
 #include "tools/gpusim/numerics/lanes.h"
 
 extern const struct num_table num_table_portable;
@@ -59,7 +60,8 @@ gpusim_num_fn *gpusim_num_arith(enum gpusim_num_op op, enum gpusim_num_type type
                                 unsigned flags) {
     const struct num_table *table = current()->table;
     if ((unsigned)op >= GPUSIM_NUM_N_OPS || (unsigned)rounding > GPUSIM_NUM_RPI) return NULL;
-    if (op >= GPUSIM_NUM_DIV_APPROX) return rounding == GPUSIM_NUM_RN ? table->approx(op, type, flags) : NULL;
+    if (op >= GPUSIM_NUM_DIV_APPROX)
+        return rounding == GPUSIM_NUM_RN ? gpusim_num_jittered(op, type, flags, table->approx(op, type, flags)) : NULL;
     if (type == GPUSIM_NUM_F32) return table->arith_f32(op, rounding, flags);
     if (type == GPUSIM_NUM_F64) return table->arith_f64(op, rounding, flags);
     return table->arith_half(op, type, rounding, flags);

@@ -1,5 +1,5 @@
-/* Arithmetic as PTX has it for sm_80, 32 lanes at a time. Pure functions: no state but the choice of instruction set,
- * no dependence on the rest of gpusim, the same bits on every host.
+/* Arithmetic as PTX has it for sm_80, 32 lanes at a time. Pure functions: no state but the choice of instruction set
+ * and the seed of approximations, no dependence on the rest of gpusim, the same bits on every host.
  *
  *     gpusim_num_fn *add = gpusim_num_arith(GPUSIM_NUM_ADD, GPUSIM_NUM_F32, GPUSIM_NUM_RZ, GPUSIM_NUM_FTZ);
  *     add(d, a, b, NULL, mask);
@@ -168,3 +168,7 @@ void gpusim_num_movmatrix(uint32_t *d, const uint32_t *a);
  * it. Functions looked up before keep running as they were. */
 bool gpusim_num_use(const char *name);
 const char *gpusim_num_in_use(void);
+
+/* With a seed other than 0, .approx functions of f32 that are looked up from now on give other bits within the errors
+ * that the PTX ISA states. */
+void gpusim_num_jitter(uint64_t seed);

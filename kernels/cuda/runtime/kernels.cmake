@@ -1,0 +1,12 @@
+# Writes OUT: a line of struct lk_cuda_kernel for each kernel in FATBINS.
+set(lines "")
+foreach(fatbin ${FATBINS})
+  get_filename_component(module ${fatbin} NAME_WE)
+  file(STRINGS ${fatbin} entries REGEX "^\\.visible \\.entry [a-z0-9_]+\\($")
+  list(REMOVE_DUPLICATES entries)
+  foreach(entry ${entries})
+    string(REGEX REPLACE "^\\.visible \\.entry (.*)\\($" "\\1" name "${entry}")
+    string(APPEND lines "    {\"${module}\", \"${name}\"},\n")
+  endforeach()
+endforeach()
+file(WRITE ${OUT} "${lines}")

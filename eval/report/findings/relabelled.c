@@ -121,7 +121,7 @@ enum lk_code lk_report_relabel(const struct lk_dataset *data, const struct lk_re
     if (!rc && (!t.n_sources || t.share_seen < 0.5))
         out->why = "fewer than half of the outputs have a score";
     else if (!rc && q->about == LK_ASK_CATEGORIES)
-        rc = lk_relabel_prompts(&tables, &kind, all, 3, &how, &r);
+        rc = lk_relabel_prompts(&tables, &kind, NULL, all, 3, &how, &r);
     else if (!rc)
         rc = lk_relabel_sources(&tables, &asked, others, 2, &kind, &how, &r);
     if (!rc && !out->why) out->why = r.refused;

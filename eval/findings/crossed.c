@@ -413,6 +413,7 @@ enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_cl
     lk_residual_maker_free(&a.people);
     for (int f = 0; f < LK_PROMPT_FACTORS; f++) lk_residual_maker_free(&a.prompts[f]);
     lk_free(a.columns);
+    lk_free(a.rates);
     lk_free(a.source);
     lk_free(a.model);
     lk_free(a.n_outputs);

@@ -26,6 +26,9 @@ struct asked {
     struct lk_residual_maker people;                     /* of all attributes */
     struct lk_residual_maker prompts[LK_PROMPT_FACTORS]; /* of the kinds, of the subcategories */
     double *w, *v;                                       /* scratch: [n_sources], [n_prompts] */
+    struct lk_crossed_rate *rates;                       /* of an attribute's levels in a column, the last one asked */
+    const struct column *rates_column;
+    int rates_attribute;
 };
 
 enum { LK_RARE = 5 }; /* sources that must have an outcome, and as many that lack it */

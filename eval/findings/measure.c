@@ -64,17 +64,34 @@ static double rate_of(const struct asked *a, const double *z, bool above) {
     return weight != 0 ? fmin(fmax(sum / weight, 0), 1) : 0;
 }
 
-/* Wilson and MOVER where one of the two is few. */
-static enum lk_code few_groups(struct asked *a, const struct lk_crossed_table *table, const struct lk_levels *of,
-                               double confidence, struct lk_claim *claim) {
-    struct lk_crossed_rate *rates = lk_calloc(2 * (size_t)of->count, sizeof *rates);
+/* The rates of a column's levels and of the others of each, made once for all levels; *own: the caller frees them. */
+static enum lk_code rates_of(struct asked *a, const struct lk_crossed_table *table, const struct column *column,
+                             int attribute, double confidence, struct lk_crossed_rate **out, bool *own) {
+    const struct lk_levels *of = &a->attributes[attribute];
+    const bool kept = column >= a->columns && column < a->columns + a->n_columns;
+    *own = !kept;
+    *out = a->rates;
+    if (kept && a->rates && a->rates_column == column && a->rates_attribute == attribute) return LK_OK;
+    struct lk_crossed_rate *rates = *out = lk_calloc(2 * (size_t)of->count, sizeof *rates);
     if (!rates) return lk_fail(LK_E_NOMEM, "findings: out of memory");
-    enum lk_code rc =
-        lk_crossed_rates(table, of, &a->prompts[LK_KINDS], a->n_outputs, confidence, rates, rates + of->count);
-    const struct lk_crossed_rate *level = &rates[claim->level], *others = &rates[of->count + claim->level];
+    if (kept) {
+        lk_free(a->rates);
+        a->rates = rates, a->rates_column = column, a->rates_attribute = attribute;
+    }
+    return lk_crossed_rates(table, of, &a->prompts[LK_KINDS], a->n_outputs, confidence, rates, rates + of->count);
+}
+
+/* Wilson and MOVER where one of the two is few. */
+static enum lk_code few_groups(struct asked *a, const struct lk_crossed_table *table, const struct column *column,
+                               int attribute, double confidence, struct lk_claim *claim) {
+    const struct lk_levels *of = &a->attributes[attribute];
+    struct lk_crossed_rate *rates;
+    bool own;
+    enum lk_code rc = rates_of(a, table, column, attribute, confidence, &rates, &own);
     int n_level = 0;
     for (int s = 0; s < a->n_sources; s++) n_level += of->of[s] == claim->level;
-    if (!rc && !level->undefined && !others->undefined) {
+    if (!rc && !rates[claim->level].undefined && !rates[of->count + claim->level].undefined) {
+        const struct lk_crossed_rate *level = &rates[claim->level], *others = &rates[of->count + claim->level];
         claim->rate = level->rate, claim->other = others->rate;
         if (level->few || others->few || (n_level <= 4 && fmin(level->rate, others->rate) < 0.1)) {
             claim->difference = level->rate - others->rate;
@@ -82,7 +99,7 @@ static enum lk_code few_groups(struct asked *a, const struct lk_crossed_table *t
             claim->no_interval = NULL;
         }
     }
-    lk_free(rates);
+    if (own) lk_free(rates);
     return rc;
 }
 
@@ -112,7 +129,7 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
     if (family->family == LK_CLAIM_GROUP) {
         const struct lk_levels *of = &a->attributes[family->attribute];
         claim->adjusted = !plain(a, of, claim->level);
-        if (!claim->adjusted) LK_TRY(few_groups(a, &table, of, confidence, claim));
+        if (!claim->adjusted) LK_TRY(few_groups(a, &table, column, family->attribute, confidence, claim));
     }
     if (!claim->no_interval && (r.df < 3 || claim->high - claim->low > WIDE / 100.0))
         claim->no_interval = family->family == LK_CLAIM_KIND ? "too few prompts" : "too few people";

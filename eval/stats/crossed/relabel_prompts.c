@@ -71,18 +71,18 @@ static void statistic(void *context, const int32_t *labels, double *t, double *d
     }
 }
 
-/* Means over people, and their covariance by CR2's residuals. */
+/* Means over people, and their covariance by CR2's residuals; left [n_sources, n_prompts]. */
 static void prepare(struct context *c, const struct lk_crossed_tables *tables, const struct lk_residual_maker *people,
-                    double *row) {
+                    double *left) {
     const size_t n_s = (size_t)tables->n_sources, n_p = (size_t)tables->n_prompts;
     for (int k = 0; k < tables->n; k++) {
         const double *z = tables->z[k];
         double *mean = c->mean + (size_t)k * n_p, *covariance = c->covariance + (size_t)k * n_p * n_p;
+        memcpy(left, z, n_s * n_p * sizeof *left);
+        lk_residuals(people, left, tables->n_prompts);
         for (size_t s = 0; s < n_s; s++) {
             const double weight = people->inflation[s] / ((double)n_s * (double)n_s);
-            memset(row, 0, n_p * sizeof *row);
-            for (size_t u = 0; u < n_s; u++)
-                for (size_t p = 0; p < n_p; p++) row[p] += people->m[s * n_s + u] * z[u * n_p + p];
+            const double *row = left + s * n_p;
             for (size_t p = 0; p < n_p; p++) {
                 mean[p] += z[s * n_p + p] / (double)n_s;
                 for (size_t q = 0; q < n_p; q++) covariance[p * n_p + q] += weight * row[p] * row[q];
@@ -104,14 +104,15 @@ static void count_levels(struct context *c, const int32_t *labels, const int32_t
 enum lk_code lk_relabel_prompts(const struct lk_crossed_tables *tables, const struct lk_levels *factor,
                                 const struct lk_levels *within, const struct lk_levels *attributes, int n_attributes,
                                 const struct lk_relabel *how, struct lk_relabelled *out) {
-    const size_t n_p = (size_t)tables->n_prompts, n_k = (size_t)tables->n, levels = (size_t)factor->count;
+    const size_t n_s = (size_t)tables->n_sources, n_p = (size_t)tables->n_prompts, n_k = (size_t)tables->n;
+    const size_t levels = (size_t)factor->count;
     const size_t n_kinds = within ? (size_t)within->count : 1;
     struct context c = {
         .n_p = tables->n_prompts, .n_columns = tables->n, .n_levels = factor->count, .n_kinds = (int)n_kinds};
     struct lk_residual_maker people = {0};
     *out = (struct lk_relabelled){.n_columns = tables->n, .n_levels = factor->count};
     enum lk_code rc = lk_residual_maker(tables->n_sources, attributes, n_attributes, &people);
-    double *all = lk_calloc(n_k * n_p * (n_p + 1) + levels * (levels + 3) + 2 * n_kinds + n_p, sizeof *all);
+    double *all = lk_calloc(n_k * n_p * (n_p + 1) + levels * (levels + 3) + 2 * n_kinds + n_s * n_p, sizeof *all);
     int32_t *one = lk_calloc(n_p + levels, sizeof *one);
     if (!rc && (!all || !one)) rc = lk_fail(LK_E_NOMEM, "crossed: no memory for %zu tables", n_k);
     if (!rc) {

@@ -24,6 +24,28 @@ int lk_levels_used(const struct lk_levels *levels, int n, int *least) {
     return used;
 }
 
+const struct lk_levels *lk_claim_factor(const struct asked *a, const struct lk_claims_family *family, int *n) {
+    const bool prompts = family->family == LK_CLAIM_KIND;
+    *n = prompts ? a->n_prompts : a->n_sources;
+    return prompts ? &a->of_prompts[family->attribute] : &a->attributes[family->attribute];
+}
+
+/* The kind of a subcategory that some prompt has; -1: none has it. */
+static int kind_of(const struct asked *a, int subcategory) {
+    for (int p = 0; p < a->n_prompts; p++)
+        if (a->of_prompts[LK_SUBCATEGORIES].of[p] == subcategory) return a->of_prompts[LK_KINDS].of[p];
+    return -1;
+}
+
+bool lk_claim_rivals(const struct asked *a, const struct lk_claims_family *family, int level, int other) {
+    const bool all = family->family != LK_CLAIM_KIND || family->attribute == LK_KINDS;
+    return level != other && (all || kind_of(a, level) == kind_of(a, other));
+}
+
+const struct lk_residual_maker *lk_claim_prompts(const struct asked *a, const struct lk_claims_family *family) {
+    return &a->prompts[family->family == LK_CLAIM_KIND ? family->attribute : LK_KINDS];
+}
+
 const struct column *lk_claim_column(const struct asked *a, int outcome, int model) {
     for (int c = 0; c < a->n_columns; c++)
         if (a->columns[c].outcome == outcome && a->columns[c].model == model) return &a->columns[c];
@@ -174,7 +196,7 @@ static enum lk_code make_columns(struct asked *a) {
 static enum lk_code begin(struct asked *a) {
     const struct lk_outcomes *o = a->outcomes;
     const size_t n_s = (size_t)o->n_sources, n_p = (size_t)o->n_prompts, n_a = (size_t)o->n_attributes;
-    a->source = lk_calloc(n_s * (n_a + 1) + 2 * n_p + 1, sizeof *a->source);
+    a->source = lk_calloc(n_s * (n_a + 1) + 3 * n_p + 1, sizeof *a->source);
     a->model = lk_calloc((size_t)o->n_models + 1, sizeof *a->model);
     a->n_outputs = lk_calloc(n_s + 1, sizeof *a->n_outputs);
     a->w = lk_calloc(n_s + n_p + 1, sizeof *a->w);
@@ -182,20 +204,24 @@ static enum lk_code begin(struct asked *a) {
     a->prompt = a->source + n_s;
     a->levels = a->prompt + n_p;
     a->v = a->w + n_s;
-    int32_t *kinds = a->levels + n_a * n_s;
+    int32_t *of_prompts = a->levels + n_a * n_s;
     leave_out(a);
     for (int f = 0; f < o->n_attributes; f++) {
         int32_t *of = a->levels + (size_t)f * n_s;
         for (int s = 0; s < a->n_sources; s++) of[s] = o->attributes[f].of[a->source[s]];
         a->attributes[f] = (struct lk_levels){of, o->attributes[f].count};
     }
-    for (int p = 0; p < a->n_prompts; p++) kinds[p] = o->kinds.of[a->prompt[p]];
-    a->kinds = (struct lk_levels){kinds, o->kinds.count};
+    for (int f = 0; f < LK_PROMPT_FACTORS; f++, of_prompts += n_p) {
+        const struct lk_levels *given = f == LK_SUBCATEGORIES && o->subcategories.of ? &o->subcategories : &o->kinds;
+        for (int p = 0; p < a->n_prompts; p++) of_prompts[p] = given->of[a->prompt[p]];
+        a->of_prompts[f] = (struct lk_levels){of_prompts, given->count};
+    }
     for (int s = 0; s < a->n_sources; s++) a->n_outputs[s] = a->n_prompts;
     a->claims->n_sources = a->n_sources, a->claims->n_prompts = a->n_prompts;
     if (!a->n_sources || !a->n_prompts) return LK_OK;
     LK_TRY(lk_residual_maker(a->n_sources, a->attributes, o->n_attributes, &a->people));
-    LK_TRY(lk_residual_maker(a->n_prompts, &a->kinds, 1, &a->prompts));
+    for (int f = 0; f < LK_PROMPT_FACTORS; f++)
+        LK_TRY(lk_residual_maker(a->n_prompts, &a->of_prompts[f], 1, &a->prompts[f]));
     return make_columns(a);
 }
 
@@ -203,13 +229,32 @@ static void add_family(struct lk_claims *c, enum lk_family_of_claims family, int
     c->families[c->n_families++] = (struct lk_claims_family){.family = family, .attribute = attribute, .name = name};
 }
 
+/* Whether a kind has several subcategories, one of them with several prompts: else there is nothing to ask. */
+static bool any_subcategories(const struct asked *a) {
+    const struct lk_claims_family family = {.family = LK_CLAIM_KIND, .attribute = LK_SUBCATEGORIES};
+    const int32_t *of = a->of_prompts[LK_SUBCATEGORIES].of;
+    bool several = false, repeated = false;
+    if (!a->outcomes->subcategories.of) return false;
+    for (int p = 0; p < a->n_prompts; p++) {
+        bool rival = false, again = false;
+        for (int q = 0; q < a->n_prompts; q++) {
+            rival |= lk_claim_rivals(a, &family, of[p], of[q]);
+            again |= q != p && of[q] == of[p];
+        }
+        several |= rival, repeated |= rival && again;
+    }
+    return several && repeated;
+}
+
 static void find_families(const struct asked *a) {
     const struct lk_outcomes *o = a->outcomes;
     for (int f = 0; f < o->n_attributes; f++)
         if (lk_levels_used(&a->attributes[f], a->n_sources, NULL) > 1)
             add_family(a->claims, LK_CLAIM_GROUP, f, o->attribute_names[f]);
-    if (!a->options->prompts_are_all && lk_levels_used(&a->kinds, a->n_prompts, NULL) > 1)
-        add_family(a->claims, LK_CLAIM_KIND, 0, "kind of prompt");
+    if (!a->options->prompts_are_all && lk_levels_used(&a->of_prompts[LK_KINDS], a->n_prompts, NULL) > 1)
+        add_family(a->claims, LK_CLAIM_KIND, LK_KINDS, "kind of prompt");
+    if (!a->options->prompts_are_all && any_subcategories(a))
+        add_family(a->claims, LK_CLAIM_KIND, LK_SUBCATEGORIES, "subcategory of prompts");
     if (a->n_models > 1) add_family(a->claims, LK_CLAIM_MODEL, 0, "model");
     const int n = a->claims->n_families + a->options->n_families_beside;
     a->claims->family_alpha = a->options->alpha / (n ? n : 1);
@@ -228,9 +273,10 @@ static enum lk_code range_of_kinds(struct asked *a, const struct lk_crossed_tabl
     int level[2], n = 0;
     double rate[2];
     struct lk_crossed r;
-    for (int l = 0; l < a->kinds.count; l++) {
+    const struct lk_levels *kinds = &a->of_prompts[LK_KINDS];
+    for (int l = 0; l < kinds->count; l++) {
         bool used = false;
-        for (int p = 0; p < a->n_prompts && !used; p++) used = a->kinds.of[p] == l;
+        for (int p = 0; p < a->n_prompts && !used; p++) used = kinds->of[p] == l;
         if (used && n < 2) level[n] = l;
         n += used;
     }
@@ -239,12 +285,12 @@ static enum lk_code range_of_kinds(struct asked *a, const struct lk_crossed_tabl
     lk_mean_weights(a->n_sources, a->attributes[0].of, -1, a->w);
     for (int k = 0; k < 3; k++) { /* each kind's rate, then the difference */
         for (int p = 0; p < a->n_prompts; p++) {
-            const bool first = a->kinds.of[p] == level[0];
+            const bool first = kinds->of[p] == level[0];
             int alike = 0;
-            for (int q = 0; q < a->n_prompts; q++) alike += a->kinds.of[q] == a->kinds.of[p];
+            for (int q = 0; q < a->n_prompts; q++) alike += kinds->of[q] == kinds->of[p];
             a->v[p] = k == 2 ? (first ? 1.0 : -1.0) / alike : first == (k == 0) ? 1.0 / alike : 0;
         }
-        LK_TRY(lk_crossed_contrast(table, a->w, a->v, &a->people, &a->prompts, &r));
+        LK_TRY(lk_crossed_contrast(table, a->w, a->v, &a->people, &a->prompts[LK_KINDS], &r));
         if (k < 2) rate[k] = r.estimate;
     }
     const int up = rate[1] > rate[0];
@@ -286,7 +332,8 @@ static enum lk_code range_alone(struct asked *a, const struct lk_crossed_table *
     struct lk_crossed_rate *rates = lk_calloc((size_t)of->count + 1, sizeof *rates);
     if (!rates) return lk_fail(LK_E_NOMEM, "findings: out of memory");
     number->low = fmin(number->low, least_range(a->claims, range));
-    enum lk_code rc = lk_crossed_rates(table, of, &a->prompts, a->n_outputs, 1 - a->options->alpha, rates, NULL);
+    enum lk_code rc =
+        lk_crossed_rates(table, of, &a->prompts[LK_KINDS], a->n_outputs, 1 - a->options->alpha, rates, NULL);
     for (int p = 0; p < of->count && !rc; p++)
         for (int q = 0; q < of->count; q++) {
             double low, high;
@@ -313,9 +360,10 @@ static enum lk_code find_ranges(struct asked *a, enum lk_family_of_claims family
                                           .attribute = attribute,
                                           .outcome = c->outcome,
                                           .model = a->options->apart ? c->model : -1};
-        LK_TRY(family == LK_CLAIM_KIND ? range_of_kinds(a, &table, &range->range)
-                                       : lk_crossed_range(&table, &a->attributes[attribute], &a->people, &a->prompts,
-                                                          1 - a->options->alpha, a->options->seed, &range->range));
+        LK_TRY(family == LK_CLAIM_KIND
+                   ? range_of_kinds(a, &table, &range->range)
+                   : lk_crossed_range(&table, &a->attributes[attribute], &a->people, &a->prompts[LK_KINDS],
+                                      1 - a->options->alpha, a->options->seed, &range->range));
         if (a->options->apart && family == LK_CLAIM_GROUP) LK_TRY(range_alone(a, &table, range));
     }
     return LK_OK;
@@ -363,8 +411,9 @@ enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_cl
     for (size_t i = 0; i < out->n; i++) out->n_found += out->list[i].found;
     for (int c = 0; c < a.n_columns; c++) lk_free(a.columns[c].z);
     lk_residual_maker_free(&a.people);
-    lk_residual_maker_free(&a.prompts);
+    for (int f = 0; f < LK_PROMPT_FACTORS; f++) lk_residual_maker_free(&a.prompts[f]);
     lk_free(a.columns);
+    lk_free(a.rates);
     lk_free(a.source);
     lk_free(a.model);
     lk_free(a.n_outputs);

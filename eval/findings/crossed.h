@@ -7,9 +7,9 @@
  *         if (claims.list[i].found) print(&claims.list[i]);
  *     lk_claims_free(&claims);
  *
- * Each family (an attribute of the sources, the kinds of prompts, the models) may be wrong with probability alpha /
- * families; within one the largest of all outcomes, models and levels is judged, by relabelled sources or prompts
- * (max-T) and, of models, by Holm's correction of all pairs. */
+ * Each family (an attribute of the sources, the kinds of prompts, their subcategories, the models) may be wrong with
+ * probability alpha / families; within one the largest of all outcomes, models and levels is judged, by relabelled
+ * sources or prompts (max-T) and, of models, by Holm's correction of all pairs. */
 #pragma once
 
 #include "eval/design/study.h"
@@ -20,10 +20,12 @@ struct lk_outcomes {
     int n_sources, n_prompts, n_models, n_outcomes, n_attributes;
     const double *y; /* [n_outcomes, n_models, n_sources, n_prompts]; NaN: missing */
     struct lk_levels attributes[LK_MAX_ATTRIBUTES], kinds;
+    struct lk_levels subcategories; /* each of one kind; of NULL: there are none */
     const char *attribute_names[LK_MAX_ATTRIBUTES];
     const char *const *level_names[LK_MAX_ATTRIBUTES];
-    const char *const *kind_names, *const *model_names, *const *outcome_names, *const *source_names,
-                                                                                   *const *prompt_names;
+    const char *const *kind_names, *const *subcategory_names, *const *model_names, *const *outcome_names,
+                                                                                       *const *source_names,
+                                                                                           *const *prompt_names;
 };
 
 struct lk_claims_options {
@@ -37,12 +39,14 @@ struct lk_claims_options {
     bool measured;         /* the numbers of every model and level too, found or not */
 };
 
+/* Of prompts, attribute 0 is their kind and 1 their subcategory, which is compared with the others of its kind. */
 enum lk_family_of_claims { LK_CLAIM_GROUP, LK_CLAIM_KIND, LK_CLAIM_MODEL };
+enum { LK_KINDS, LK_SUBCATEGORIES, LK_PROMPT_FACTORS };
 
 /* A level against the others, or one model against another. */
 struct lk_claim {
     enum lk_family_of_claims family;
-    int attribute;                             /* of a group */
+    int attribute;                             /* of a group or of prompts */
     int outcome, model;                        /* model -1: the mean of all, or a pair of models */
     int level, against;                        /* against -1: the mean of the others */
     double rate, other, difference, low, high; /* the interval at 1 - alpha of the family */
@@ -96,7 +100,7 @@ struct lk_claims {
     struct lk_claim *measured; /* where asked for: of each attribute, outcome, model and level, rare ones too; p is 1
                                   where they were too rare to be judged */
     size_t n_measured, measured_capacity;
-    struct lk_claims_family families[LK_MAX_ATTRIBUTES + 2];
+    struct lk_claims_family families[LK_MAX_ATTRIBUTES + LK_PROMPT_FACTORS + 1];
     int n_families;
     double family_alpha;
     int n_sources, n_prompts; /* that were used */
@@ -121,6 +125,9 @@ const struct lk_crossed_range *lk_claims_range(const struct lk_claims *claims, e
 enum lk_code lk_claims_conventions(const struct lk_outcomes *outcomes, const struct lk_claims_options *options,
                                    const struct lk_convention *conventions, int n, struct lk_claims *claims);
 
+/* The factor of a claim that is not of models, and the names of its levels. */
+const struct lk_levels *lk_claim_levels(const struct lk_outcomes *outcomes, const struct lk_claim *claim,
+                                        const char *const **names);
 /* "FLUX.2-dev: race change, Indian 41.0%, others 9.0%: 32.0 pp [20.1, 43.9]." */
 void lk_claim_sentence(const struct lk_outcomes *outcomes, const struct lk_claim *claim, struct lk_text *out);
 /* "32.0 pp [20.1, 43.9]" */

@@ -18,16 +18,27 @@ struct asked {
     int n_sources, n_prompts, n_columns;
     int32_t *source, *prompt; /* numbers among the outcomes' */
     int32_t *levels;          /* [n_attributes, n_sources] */
-    struct lk_levels attributes[LK_MAX_ATTRIBUTES], kinds;
+    struct lk_levels attributes[LK_MAX_ATTRIBUTES], of_prompts[LK_PROMPT_FACTORS];
     struct column *columns;
     bool *model; /* [n_models]: that have enough outputs */
     int n_models;
-    int64_t *n_outputs;                       /* [n_sources] behind a row of one model */
-    struct lk_residual_maker people, prompts; /* of all attributes; of the kinds */
-    double *w, *v;                            /* scratch: [n_sources], [n_prompts] */
+    int64_t *n_outputs;                                  /* [n_sources] behind a row of one model */
+    struct lk_residual_maker people;                     /* of all attributes */
+    struct lk_residual_maker prompts[LK_PROMPT_FACTORS]; /* of the kinds, of the subcategories */
+    double *w, *v;                                       /* scratch: [n_sources], [n_prompts] */
+    struct lk_crossed_rate *rates;                       /* of an attribute's levels in a column, the last one asked */
+    const struct column *rates_column;
+    int rates_attribute;
 };
 
 enum { LK_RARE = 5 }; /* sources that must have an outcome, and as many that lack it */
+
+/* The levels of a family's factor, of sources or of prompts, and how many of these there are. */
+const struct lk_levels *lk_claim_factor(const struct asked *a, const struct lk_claims_family *family, int *n);
+/* Whether a level is compared with another: that of a subcategory only with the others of its kind. */
+bool lk_claim_rivals(const struct asked *a, const struct lk_claims_family *family, int level, int other);
+/* The residuals of the prompts under a family's question. */
+const struct lk_residual_maker *lk_claim_prompts(const struct asked *a, const struct lk_claims_family *family);
 
 enum lk_code lk_claim_groups(struct asked *a, struct lk_claims_family *family);
 enum lk_code lk_claim_kinds(struct asked *a, struct lk_claims_family *family);

@@ -6,7 +6,8 @@
 #include "eval/findings/internal.h"
 #include "eval/stats/special/special.h"
 
-enum { WIDE = 60 }; /* percentage points: an interval beyond says nothing */
+enum { LEAST_PROMPTS = 3 }; /* of a subcategory that gets an interval */
+enum { WIDE = 60 };         /* percentage points: an interval beyond says nothing */
 
 /* Weights of the sources, and the attributes in an order that begins with the one that is asked about. */
 static enum lk_code weigh_groups(struct asked *a, int attribute, const struct lk_claim *claim, const char **why) {
@@ -33,11 +34,22 @@ static bool plain(const struct asked *a, const struct lk_levels *of, int level) 
     return n && fabs(squares * n - sum * sum) < 1e-9 && fabs(sum - 1) < 1e-9;
 }
 
-static enum lk_code weigh_kinds(struct asked *a, const struct lk_claim *claim, const char **why) {
-    double contrast[LK_CROSSED_LEVELS];
-    lk_level_contrast(a->n_prompts, &a->kinds, claim->level, claim->against, contrast);
+/* A kind against the others, or a subcategory against the others of its kind. */
+static enum lk_code weigh_prompts(struct asked *a, const struct lk_claims_family *family, const struct lk_claim *claim,
+                                  const char **why) {
+    double contrast[LK_CROSSED_LEVELS], rest = 0;
+    int n;
+    const struct lk_levels *levels = lk_claim_factor(a, family, &n);
+    lk_level_contrast(n, levels, claim->level, claim->against, contrast);
+    if (family->attribute == LK_SUBCATEGORIES) {
+        for (int l = 0; l < levels->count; l++)
+            if (l != claim->level && !lk_claim_rivals(a, family, claim->level, l)) contrast[l] = 0;
+        for (int l = 0; l < levels->count; l++) rest -= l != claim->level ? contrast[l] : 0;
+        for (int l = 0; l < levels->count && rest > 0; l++)
+            if (l != claim->level) contrast[l] /= rest;
+    }
     for (int s = 0; s < a->n_sources; s++) a->w[s] = 1.0 / a->n_sources;
-    return lk_contrast_weights(a->n_prompts, &a->kinds, 1, contrast, a->v, why);
+    return lk_contrast_weights(n, levels, 1, contrast, a->v, why);
 }
 
 static double rate_of(const struct asked *a, const double *z, bool above) {
@@ -52,16 +64,34 @@ static double rate_of(const struct asked *a, const double *z, bool above) {
     return weight != 0 ? fmin(fmax(sum / weight, 0), 1) : 0;
 }
 
-/* Wilson and MOVER where one of the two is few. */
-static enum lk_code few_groups(struct asked *a, const struct lk_crossed_table *table, const struct lk_levels *of,
-                               double confidence, struct lk_claim *claim) {
-    struct lk_crossed_rate *rates = lk_calloc(2 * (size_t)of->count, sizeof *rates);
+/* The rates of a column's levels and of the others of each, made once for all levels; *own: the caller frees them. */
+static enum lk_code rates_of(struct asked *a, const struct lk_crossed_table *table, const struct column *column,
+                             int attribute, double confidence, struct lk_crossed_rate **out, bool *own) {
+    const struct lk_levels *of = &a->attributes[attribute];
+    const bool kept = column >= a->columns && column < a->columns + a->n_columns;
+    *own = !kept;
+    *out = a->rates;
+    if (kept && a->rates && a->rates_column == column && a->rates_attribute == attribute) return LK_OK;
+    struct lk_crossed_rate *rates = *out = lk_calloc(2 * (size_t)of->count, sizeof *rates);
     if (!rates) return lk_fail(LK_E_NOMEM, "findings: out of memory");
-    enum lk_code rc = lk_crossed_rates(table, of, &a->prompts, a->n_outputs, confidence, rates, rates + of->count);
-    const struct lk_crossed_rate *level = &rates[claim->level], *others = &rates[of->count + claim->level];
+    if (kept) {
+        lk_free(a->rates);
+        a->rates = rates, a->rates_column = column, a->rates_attribute = attribute;
+    }
+    return lk_crossed_rates(table, of, &a->prompts[LK_KINDS], a->n_outputs, confidence, rates, rates + of->count);
+}
+
+/* Wilson and MOVER where one of the two is few. */
+static enum lk_code few_groups(struct asked *a, const struct lk_crossed_table *table, const struct column *column,
+                               int attribute, double confidence, struct lk_claim *claim) {
+    const struct lk_levels *of = &a->attributes[attribute];
+    struct lk_crossed_rate *rates;
+    bool own;
+    enum lk_code rc = rates_of(a, table, column, attribute, confidence, &rates, &own);
     int n_level = 0;
     for (int s = 0; s < a->n_sources; s++) n_level += of->of[s] == claim->level;
-    if (!rc && !level->undefined && !others->undefined) {
+    if (!rc && !rates[claim->level].undefined && !rates[of->count + claim->level].undefined) {
+        const struct lk_crossed_rate *level = &rates[claim->level], *others = &rates[of->count + claim->level];
         claim->rate = level->rate, claim->other = others->rate;
         if (level->few || others->few || (n_level <= 4 && fmin(level->rate, others->rate) < 0.1)) {
             claim->difference = level->rate - others->rate;
@@ -69,7 +99,7 @@ static enum lk_code few_groups(struct asked *a, const struct lk_crossed_table *t
             claim->no_interval = NULL;
         }
     }
-    lk_free(rates);
+    if (own) lk_free(rates);
     return rc;
 }
 
@@ -83,10 +113,10 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
     if (family->family == LK_CLAIM_GROUP)
         LK_TRY(weigh_groups(a, family->attribute, claim, &why));
     else if (family->family == LK_CLAIM_KIND)
-        LK_TRY(weigh_kinds(a, claim, &why));
+        LK_TRY(weigh_prompts(a, family, claim, &why));
     claim->no_interval = why;
     if (why) return LK_OK;
-    LK_TRY(lk_crossed_contrast(&table, a->w, a->v, &a->people, &a->prompts, &r));
+    LK_TRY(lk_crossed_contrast(&table, a->w, a->v, &a->people, lk_claim_prompts(a, family), &r));
     claim->difference = r.estimate;
     if (family->family != LK_CLAIM_MODEL) {
         claim->rate = rate_of(a, column->z, true);
@@ -99,10 +129,15 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
     if (family->family == LK_CLAIM_GROUP) {
         const struct lk_levels *of = &a->attributes[family->attribute];
         claim->adjusted = !plain(a, of, claim->level);
-        if (!claim->adjusted) LK_TRY(few_groups(a, &table, of, confidence, claim));
+        if (!claim->adjusted) LK_TRY(few_groups(a, &table, column, family->attribute, confidence, claim));
     }
     if (!claim->no_interval && (r.df < 3 || claim->high - claim->low > WIDE / 100.0))
         claim->no_interval = family->family == LK_CLAIM_KIND ? "too few prompts" : "too few people";
+    if (family->family == LK_CLAIM_KIND && family->attribute == LK_SUBCATEGORIES) {
+        int n_level = 0;
+        for (int p = 0; p < a->n_prompts; p++) n_level += a->of_prompts[LK_SUBCATEGORIES].of[p] == claim->level;
+        if (n_level < LEAST_PROMPTS) claim->no_interval = "fewer than 3 prompts";
+    }
     double above = 0, all = 0;
     for (int i = 0; i < (family->family == LK_CLAIM_KIND ? a->n_prompts : a->n_sources); i++) {
         const double u = family->family == LK_CLAIM_KIND ? a->v[i] : a->w[i];

@@ -70,24 +70,39 @@ static enum lk_code relabel(struct asked *a, struct lk_claims_family *family, st
     const struct lk_relabel how = {a->options->n_relabel, a->options->seed, a->options->prompts_are_all};
     struct lk_levels others[LK_MAX_ATTRIBUTES];
     if (family->family == LK_CLAIM_KIND)
-        return lk_relabel_prompts(&tables, &a->kinds, a->attributes, a->outcomes->n_attributes, &how, &j->r);
+        return lk_relabel_prompts(&tables, &a->of_prompts[family->attribute],
+                                  family->attribute == LK_SUBCATEGORIES ? &a->of_prompts[LK_KINDS] : NULL,
+                                  a->attributes, a->outcomes->n_attributes, &how, &j->r);
     const int n = others_of(a, family->attribute, others);
-    return lk_relabel_sources(&tables, &a->attributes[family->attribute], others, n, &a->kinds, &how, &j->r);
+    return lk_relabel_sources(&tables, &a->attributes[family->attribute], others, n, &a->of_prompts[LK_KINDS], &how,
+                              &j->r);
+}
+
+/* How many levels that something has a level is compared with; -1: nothing has it. */
+static int n_rivals(const struct asked *a, const struct lk_claims_family *family, int level) {
+    int n, rivals = 0;
+    const struct lk_levels *levels = lk_claim_factor(a, family, &n);
+    for (int l = 0; l < levels->count; l++) {
+        bool used = false;
+        for (int i = 0; i < n && !used; i++) used = levels->of[i] == l;
+        if (!used && l == level) return -1;
+        rivals += used && lk_claim_rivals(a, family, level, l);
+    }
+    return rivals;
 }
 
 /* Cells by t; of two levels the higher one is the name. */
-static enum lk_code sort_cells(const struct lk_levels *levels, int n_of, struct judged *j) {
-    const bool two = lk_levels_used(levels, n_of, NULL) == 2;
+static enum lk_code sort_cells(const struct asked *a, const struct lk_claims_family *family, struct judged *j) {
     j->cells = lk_calloc((size_t)(j->r.n_columns * j->r.n_levels) + 1, sizeof *j->cells);
     if (!j->cells) return lk_fail(LK_E_NOMEM, "findings: out of memory");
-    for (int c = 0; c < j->r.n_columns; c++)
-        for (int l = 0; l < j->r.n_levels; l++) {
+    for (int l = 0; l < j->r.n_levels; l++) {
+        const int rivals = n_rivals(a, family, l);
+        for (int c = 0; c < j->r.n_columns && rivals > 0; c++) {
             const int i = c * j->r.n_levels + l;
-            bool used = false;
-            for (int k = 0; k < n_of && !used; k++) used = levels->of[k] == l;
-            if (!used || (two && j->r.difference[i] < 0)) continue;
+            if (rivals == 1 && j->r.difference[i] < 0) continue;
             j->cells[j->n_cells++] = (struct cell){c, l, j->r.t[i], j->r.p[i], j->r.difference[i]};
         }
+    }
     qsort(j->cells, (size_t)j->n_cells, sizeof *j->cells, by_t);
     return LK_OK;
 }
@@ -96,15 +111,15 @@ static enum lk_code sort_cells(const struct lk_levels *levels, int n_of, struct 
  * with. */
 static enum lk_code stands_alone(struct asked *a, const struct lk_claims_family *family, const struct judged *j,
                                  const struct cell *cell, const bool *named, bool *stands) {
-    const int n = family->family == LK_CLAIM_KIND ? a->n_prompts : a->n_sources;
-    const struct lk_levels *levels = family->family == LK_CLAIM_KIND ? &a->kinds : &a->attributes[family->attribute];
+    int n;
+    const struct lk_levels *levels = lk_claim_factor(a, family, &n);
     double contrast[LK_CROSSED_LEVELS], rest = 0;
     const char *why = NULL;
     struct lk_crossed r;
     for (int l = 0; l < levels->count; l++) {
         contrast[l] = 0;
         for (int i = 0; i < n && contrast[l] == 0; i++)
-            contrast[l] = levels->of[i] == l && !named[l] && l != cell->level;
+            contrast[l] = levels->of[i] == l && !named[l] && lk_claim_rivals(a, family, cell->level, l);
         rest += contrast[l];
     }
     *stands = false;
@@ -122,7 +137,7 @@ static enum lk_code stands_alone(struct asked *a, const struct lk_claims_family 
     if (why) return LK_OK;
     const struct column *column = j->columns[cell->column];
     const struct lk_crossed_table table = {a->n_sources, a->n_prompts, column->z, 1, a->options->prompts_are_all};
-    LK_TRY(lk_crossed_contrast(&table, a->w, a->v, &a->people, &a->prompts, &r));
+    LK_TRY(lk_crossed_contrast(&table, a->w, a->v, &a->people, lk_claim_prompts(a, family), &r));
     const bool clear = r.variance > 0 ? fabs(r.estimate) / sqrt(r.variance) >= j->critical
                                       : !r.undefined && fabs(r.estimate) > 1e-12; /* nothing varies but the levels */
     *stands = clear && (r.estimate > 0) == (cell->difference > 0);
@@ -209,7 +224,7 @@ static enum lk_code name_cells(struct asked *a, struct lk_claims_family *family,
         const struct cell *cell = &j->cells[i];
         bool *of_column = named + cell->column * n_levels, any = false, stands = true;
         if (cell->p > a->claims->family_alpha) break;
-        for (int l = 0; l < n_levels; l++) any |= of_column[l];
+        for (int l = 0; l < n_levels; l++) any |= of_column[l] && lk_claim_rivals(a, family, cell->level, l);
         if (any) rc = stands_alone(a, family, j, cell, of_column, &stands);
         if (rc || !stands) continue;
         of_column[cell->level] = true;
@@ -228,12 +243,14 @@ static enum lk_code name_cells(struct asked *a, struct lk_claims_family *family,
     return rc;
 }
 
-static enum lk_code judge(struct asked *a, struct lk_claims_family *family, const struct lk_levels *levels, int n_of) {
+static enum lk_code judge(struct asked *a, struct lk_claims_family *family) {
     struct judged j = {0};
+    int n_of;
+    const struct lk_levels *levels = lk_claim_factor(a, family, &n_of);
     enum lk_code rc = choose_columns(a, family, &j);
     if (!rc && !*family->refused) rc = relabel(a, family, &j);
     if (!rc && j.r.refused) snprintf(family->refused, sizeof family->refused, "%s", j.r.refused);
-    if (!rc && !*family->refused) rc = sort_cells(levels, n_of, &j);
+    if (!rc && !*family->refused) rc = sort_cells(a, family, &j);
     if (!rc && !*family->refused) {
         const double least = (lk_levels_used(levels, n_of, NULL) == 2 ? 2.0 : 1.0) / (double)j.r.n;
         family->n_cells = j.n_cells;
@@ -259,9 +276,7 @@ enum lk_code lk_claim_groups(struct asked *a, struct lk_claims_family *family) {
                  least == 1 ? "" : "s", LK_LEAST_SOURCES);
         return LK_OK;
     }
-    return judge(a, family, levels, a->n_sources);
+    return judge(a, family);
 }
 
-enum lk_code lk_claim_kinds(struct asked *a, struct lk_claims_family *family) {
-    return judge(a, family, &a->kinds, a->n_prompts);
-}
+enum lk_code lk_claim_kinds(struct asked *a, struct lk_claims_family *family) { return judge(a, family); }

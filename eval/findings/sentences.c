@@ -30,11 +30,24 @@ static void add_outcome(struct lk_text *out, const char *name) {
     lk_text_add(out, "%c%s", word ? name[0] + 'a' - 'A' : name[0], name[0] ? name + 1 : "");
 }
 
-/* The name of the other level where there are two. */
-static const char *other_level(const struct lk_levels *levels, int n, const char *const *names, int level) {
-    int other = -1;
+const struct lk_levels *lk_claim_levels(const struct lk_outcomes *o, const struct lk_claim *c,
+                                        const char *const **names) {
+    const bool of_prompts = c->family == LK_CLAIM_KIND, subcategory = of_prompts && c->attribute == LK_SUBCATEGORIES;
+    *names = subcategory ? o->subcategory_names : of_prompts ? o->kind_names : o->level_names[c->attribute];
+    return subcategory ? &o->subcategories : of_prompts ? &o->kinds : &o->attributes[c->attribute];
+}
+
+/* The name of the other level where there are two; of subcategories, two of one kind. */
+static const char *other_level(const struct lk_outcomes *o, const struct lk_claim *c) {
+    const char *const *names;
+    const struct lk_levels *levels = lk_claim_levels(o, c, &names);
+    const bool of_prompts = c->family == LK_CLAIM_KIND, within = of_prompts && c->attribute == LK_SUBCATEGORIES;
+    const int n = of_prompts ? o->n_prompts : o->n_sources, level = c->level;
+    int other = -1, kind = -1;
+    for (int i = 0; i < n && within; i++)
+        if (levels->of[i] == level) kind = o->kinds.of[i];
     for (int i = 0; i < n; i++) {
-        if (levels->of[i] == level || levels->of[i] == other) continue;
+        if (levels->of[i] == level || levels->of[i] == other || (within && o->kinds.of[i] != kind)) continue;
         if (other >= 0) return "the others";
         other = levels->of[i];
     }
@@ -66,16 +79,20 @@ void lk_claim_sentence(const struct lk_outcomes *o, const struct lk_claim *c, st
         lk_text_add(out, " and ");
         percent(out, c->other);
     } else {
-        const char *const *names = kind ? o->kind_names : o->level_names[c->attribute];
-        const struct lk_levels *levels = kind ? &o->kinds : &o->attributes[c->attribute];
+        const char *const *names;
+        (void)lk_claim_levels(o, c, &names);
         const char *model = c->model >= 0     ? o->model_names[c->model]
                             : o->n_models > 1 ? "All models"
                                               : o->model_names[0];
         lk_text_add(out, "%s: ", model);
         add_outcome(out, o->outcome_names[c->outcome]);
-        lk_text_add(out, ", %s%s ", kind ? "prompts of kind " : "", names[c->level]);
+        lk_text_add(out, ", %s%s ",
+                    !kind                              ? ""
+                    : c->attribute == LK_SUBCATEGORIES ? "prompts of subcategory "
+                                                       : "prompts of kind ",
+                    names[c->level]);
         percent(out, c->rate);
-        lk_text_add(out, ", %s ", other_level(levels, kind ? o->n_prompts : o->n_sources, names, c->level));
+        lk_text_add(out, ", %s ", other_level(o, c));
         percent(out, c->other);
     }
     lk_text_add(out, ": ");
@@ -102,7 +119,7 @@ void lk_claims_family_sentence(const struct lk_claims *claims, const struct lk_c
     }
     for (size_t i = 0; i < claims->n; i++) {
         const struct lk_claim *c = &claims->list[i];
-        if (c->family != f->family || (c->family == LK_CLAIM_GROUP && c->attribute != f->attribute)) continue;
+        if (c->family != f->family || c->attribute != f->attribute) continue;
         if (c->found) return;
         if (c->detectable <= 0) continue;
         least = fmin(least, c->detectable), most = fmax(most, c->detectable);

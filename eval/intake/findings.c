@@ -27,6 +27,7 @@ struct lk_audit_findings {
     int32_t *levels;                                      /* of attributes and kinds */
     const char **names;                                   /* of sources, prompts, models, kinds */
     struct lk_names source_names, prompts, kinds, models; /* in the order of the study */
+    struct lk_names subcategories;                        /* "kind / subcategory" */
     const char *outcome_names[N_OUTCOMES];
     struct lk_claims_options options;
     double *filled; /* while it is read */
@@ -106,15 +107,16 @@ static const struct lk_study_source *find_source(const struct lk_study *study, c
 
 struct kinds {
     struct lk_audit_findings *f;
-    int32_t *of;
+    int32_t *of, *subcategory;
 };
 
 static enum lk_code take_kind(void *context, const struct lk_audit_row *row) {
     struct kinds *k = context;
     const char *prompt = lk_audit_text(row, "prompt_id"), *kind = lk_audit_text(row, "category");
     const int32_t p = prompt ? lk_names_find(&k->f->prompts, prompt, strlen(prompt)) : -1;
-    if (p >= 0) k->of[p] = lk_names_find(&k->f->kinds, kind ? kind : "", kind ? strlen(kind) : 0);
-    return LK_OK;
+    if (p < 0) return LK_OK;
+    k->of[p] = lk_names_find(&k->f->kinds, kind ? kind : "", kind ? strlen(kind) : 0);
+    return number(&k->f->subcategories, row, "subcategory", &k->subcategory[p]);
 }
 
 static enum lk_code fill_factors(struct lk_audit *audit, const struct lk_study *study, struct lk_audit_findings *f) {
@@ -122,7 +124,7 @@ static enum lk_code fill_factors(struct lk_audit *audit, const struct lk_study *
     int n_attributes;
     const struct lk_attribute *attributes = lk_study_attributes(study, &n_attributes);
     const size_t n_s = (size_t)o->n_sources, n_p = (size_t)o->n_prompts;
-    f->levels = lk_calloc(n_s * (size_t)n_attributes + n_p + 1, sizeof *f->levels);
+    f->levels = lk_calloc(n_s * (size_t)n_attributes + 2 * n_p + 1, sizeof *f->levels);
     f->names = lk_calloc((size_t)o->n_models + 1, sizeof *f->names);
     if (!f->levels || !f->names) return lk_fail(LK_E_NOMEM, "report: out of memory");
     o->n_attributes = n_attributes;
@@ -145,7 +147,13 @@ static enum lk_code fill_factors(struct lk_audit *audit, const struct lk_study *
     o->model_names = f->names;
     o->source_names = f->source_names.list, o->prompt_names = f->prompts.list, o->kind_names = f->kinds.list;
     o->outcome_names = f->outcome_names;
-    return lk_audit_each(audit, "SELECT prompt_id, category FROM prompt", take_kind, &(struct kinds){f, kinds});
+    LK_TRY(lk_audit_each(audit,
+                         "SELECT prompt_id, category, category || ' / ' || iif(subcategory = '', 'none', subcategory) "
+                         "AS subcategory FROM prompt",
+                         take_kind, &(struct kinds){f, kinds, kinds + n_p}));
+    o->subcategories = (struct lk_levels){.of = kinds + n_p, .count = (int)f->subcategories.n};
+    o->subcategory_names = f->subcategories.list;
+    return LK_OK;
 }
 
 static enum lk_code read_outcomes(struct lk_audit *audit, struct lk_audit_findings *f) {
@@ -203,7 +211,7 @@ static enum lk_code find_refusals(struct lk_audit *audit, struct lk_audit_findin
                          "source_id, prompt_id",
                          take_refused, f));
     if (!f->asked.n_outcomes) return LK_OK;
-    if (f->known[0]) options->n_families_beside += f->outcomes.n_attributes + 2;
+    if (f->known[0]) options->n_families_beside += f->outcomes.n_attributes + 2 + (f->subcategories.n > f->kinds.n);
     struct lk_claims_options each = *options; /* what one service refuses says nothing of another */
     each.apart = each.ranges = each.measured = true;
     return lk_claims_of(&f->asked, &each, &f->refusals);
@@ -254,6 +262,7 @@ void lk_audit_findings_free(struct lk_audit_findings *f) {
     lk_names_free(&f->source_names);
     lk_names_free(&f->prompts);
     lk_names_free(&f->kinds);
+    lk_names_free(&f->subcategories);
     lk_names_free(&f->models);
     lk_free(f->levels);
     lk_free(f->names);
@@ -349,14 +358,20 @@ static void add_rows(struct lk_table *t, const struct lk_outcomes *o, const stru
     for (size_t i = 0; i < claims->n; i++) {
         const struct lk_claim *x = &claims->list[i];
         const bool model = x->family == LK_CLAIM_MODEL, kind = x->family == LK_CLAIM_KIND;
+        const char *const *names = NULL;
+        if (!model) (void)lk_claim_levels(o, x, &names);
         lk_table_row(t);
-        lk_table_text(t, "%s", model ? "model" : kind ? "kind of prompt" : o->attribute_names[x->attribute]);
+        lk_table_text(t, "%s",
+                      model                              ? "model"
+                      : !kind                            ? o->attribute_names[x->attribute]
+                      : x->attribute == LK_SUBCATEGORIES ? "subcategory of prompts"
+                                                         : "kind of prompt");
         lk_table_text(t, "%s", o->outcome_names[x->outcome]);
         lk_table_text(t, "%s", model ? "" : x->model < 0 ? "all" : o->model_names[x->model]);
         if (model)
             lk_table_text(t, "%s against %s", o->model_names[x->level], o->model_names[x->against]);
         else
-            lk_table_text(t, "%s", kind ? o->kind_names[x->level] : o->level_names[x->attribute][x->level]);
+            lk_table_text(t, "%s", names[x->level]);
         lk_table_rate(t, x->rate);
         lk_table_rate(t, x->other);
         lk_table_points(t, x->difference);

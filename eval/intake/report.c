@@ -17,6 +17,7 @@
 /* The order within a section. */
 static const char *const tables[] = {"rates_by_model",
                                      "rates_by_category",
+                                     "rates_by_subcategory",
                                      "rates_by_prompt",
                                      "rates_by_attribute",
                                      "cached_steps",

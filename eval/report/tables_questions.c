@@ -5,13 +5,42 @@
 
 #include "engine/base/alloc.h"
 #include "eval/report/build.h"
+#include "eval/report/findings/outcomes.h"
 #include "eval/report/findings/relabelled.h"
 #include "eval/stats/models/cluster_means.h"
 #include "eval/stats/proportion.h"
 #include "eval/stats/special/special.h"
 
-static struct lk_rate rate_of(const struct lk_report *report, struct lk_group group, enum lk_measure measure) {
-    return lk_measure_rate(report->data, &group, measure, &report->options.thresholds);
+/* Outputs with an outcome: of two judges the mean of their indicators, as the intervals and tests have it. */
+struct share {
+    double k;
+    int64_t n;
+};
+
+static struct share share_of(const struct lk_report *report, struct lk_group group, enum lk_measure measure) {
+    struct share out = {0};
+    for (size_t i = 0; i < report->data->n_items; i++) {
+        const struct lk_item *item = &report->data->items[i];
+        if (!lk_group_has(&group, item)) continue;
+        const double value = lk_outcome_of(item, measure, &report->options, LK_SCORES_JUDGE);
+        if (!isnan(value)) out.k += value, out.n++;
+    }
+    return out;
+}
+
+static double value_of(struct share s) { return s.n ? s.k / (double)s.n : 0; }
+
+/* A difference that exists, with its interval. */
+static void difference_cell(struct lk_table *table, double difference, const struct lk_relabelled_answer *a,
+                            bool score) {
+    if (score)
+        lk_table_signed(table, difference, 2);
+    else
+        lk_table_points(table, difference);
+    if (a->why || a->no_interval)
+        lk_table_remark(table, "no interval: %s", a->why ? a->why : a->no_interval);
+    else
+        lk_table_interval(table, score ? a->low : fmax(a->low, -1), score ? a->high : fmin(a->high, 1));
 }
 
 /* The test of people, or of prompts; "–" with the reason where there is none. */
@@ -36,18 +65,17 @@ static void label(struct lk_table *table, const char *text, int64_t n) {
 }
 
 /* Rate a minus rate b of outputs, the interval and the test of people and prompts. */
-static enum lk_code difference_row(struct lk_report *report, struct lk_table *table, const char *text, struct lk_rate a,
-                                   struct lk_rate b, const struct lk_relabelled_question *question) {
+static enum lk_code difference_row(struct lk_report *report, struct lk_table *table, const char *text, struct share a,
+                                   struct share b, const struct lk_relabelled_question *question) {
+    const double h = lk_cohen_h(value_of(a), value_of(b));
     struct lk_relabelled_answer answer;
     label(table, text, a.n + b.n);
     LK_TRY(lk_report_relabel(report->data, &report->options, question, &answer));
     if (!a.n || !b.n) {
         lk_table_none(table, "one of the groups has no outputs");
     } else {
-        lk_table_points(table, lk_rate_value(a) - lk_rate_value(b));
-        if (answer.low < answer.high) lk_table_interval(table, answer.low, answer.high);
-        lk_table_remark(table, "Cohen's h %.2f, %s", lk_cohen_h(lk_rate_value(a), lk_rate_value(b)),
-                        lk_cohen_h_label(lk_cohen_h(lk_rate_value(a), lk_rate_value(b))));
+        difference_cell(table, value_of(a) - value_of(b), &answer, false);
+        lk_table_remark(table, "Cohen's h %.2f, %s", h, lk_cohen_h_label(h));
     }
     test_cells(table, question->about == LK_ASK_CATEGORIES ? "prompts relabelled" : "sources relabelled", &answer);
     return LK_OK;
@@ -57,10 +85,10 @@ static enum lk_code difference_row(struct lk_report *report, struct lk_table *ta
 static enum lk_code others_row(struct lk_report *report, struct lk_table *table, const char *text,
                                enum lk_measure measure) {
     struct lk_group all = LK_GROUP_ANY;
-    struct lk_rate white = rate_of(report, lk_group_with(all, LK_FACTOR_RACE, 0), measure);
-    struct lk_rate every = rate_of(report, all, measure);
+    struct share white = share_of(report, lk_group_with(all, LK_FACTOR_RACE, 0), measure);
+    struct share every = share_of(report, all, measure);
     return difference_row(
-        report, table, text, (struct lk_rate){every.k - white.k, every.n - white.n}, white,
+        report, table, text, (struct share){every.k - white.k, every.n - white.n}, white,
         &(struct lk_relabelled_question){.about = LK_ASK_OTHERS_THAN_WHITE, .measure = measure, .category = -1});
 }
 
@@ -69,25 +97,29 @@ static enum lk_code disparity_row(struct lk_report *report, struct lk_table *tab
                                   enum lk_measure measure) {
     const struct lk_group all = LK_GROUP_ANY,
                           group = category < 0 ? all : lk_group_with(all, LK_FACTOR_CATEGORY, category);
-    struct lk_rate rates[LK_N_RACES];
-    struct lk_rates_range range;
+    struct share shares[LK_N_RACES];
     struct lk_relabelled_answer answer;
     int64_t n = 0;
+    int high = -1, low = -1, n_races = 0;
     for (int race = 0; race < LK_N_RACES; race++) {
-        rates[race] = rate_of(report, lk_group_with(group, LK_FACTOR_RACE, race), measure);
-        n += rates[race].n;
+        shares[race] = share_of(report, lk_group_with(group, LK_FACTOR_RACE, race), measure);
+        n += shares[race].n;
+        if (!shares[race].n) continue;
+        n_races++;
+        if (high < 0 || value_of(shares[race]) > value_of(shares[high])) high = race;
+        if (low < 0 || value_of(shares[race]) < value_of(shares[low])) low = race;
     }
     label(table, text, n);
-    if (lk_rates_range(rates, LK_N_RACES, &range)) {
-        lk_table_points(table, range.difference);
-        lk_table_remark(table, "highest %s, lowest %s", lk_factor_display(LK_FACTOR_RACE, range.highest),
-                        lk_factor_display(LK_FACTOR_RACE, range.lowest));
-    } else {
-        lk_table_none(table, "fewer than two races have outputs");
-    }
     LK_TRY(lk_report_relabel(
         report->data, &report->options,
         &(struct lk_relabelled_question){.about = LK_ASK_RACES, .measure = measure, .category = category}, &answer));
+    if (n_races > 1) {
+        difference_cell(table, value_of(shares[high]) - value_of(shares[low]), &answer, false);
+        lk_table_remark(table, "highest %s, lowest %s", lk_factor_display(LK_FACTOR_RACE, high),
+                        lk_factor_display(LK_FACTOR_RACE, low));
+    } else {
+        lk_table_none(table, "fewer than two races have outputs");
+    }
     test_cells(table, "sources relabelled, the largest of seven", &answer);
     return LK_OK;
 }
@@ -96,21 +128,16 @@ static enum lk_code disparity_row(struct lk_report *report, struct lk_table *tab
 static enum lk_code tone_rows(struct lk_report *report, struct lk_table *table, const char *text,
                               enum lk_score_source source) {
     const struct lk_group all = LK_GROUP_ANY;
-    double sum[2] = {0, 0};
-    int64_t n[2] = {0, 0};
+    struct share tone[2] = {{0}};
     struct lk_relabelled_answer answer;
     for (size_t i = 0; i < report->data->n_items; i++) {
         const struct lk_item *item = &report->data->items[i];
-        const uint8_t tone = lk_item_levels(item, source)[LK_AXIS_SKIN_TONE];
-        if (!lk_group_has(&all, item) || !tone) continue;
-        sum[item->race > 0] += tone;
-        n[item->race > 0]++;
+        const uint8_t level = lk_item_levels(item, source)[LK_AXIS_SKIN_TONE];
+        if (!lk_group_has(&all, item) || !level) continue;
+        tone[item->race > 0].k += level;
+        tone[item->race > 0].n++;
     }
-    label(table, text, n[0] + n[1]);
-    if (n[0] && n[1])
-        lk_table_signed(table, sum[1] / (double)n[1] - sum[0] / (double)n[0], 2);
-    else
-        lk_table_none(table, "one of the groups has no scores");
+    label(table, text, tone[0].n + tone[1].n);
     LK_TRY(lk_report_relabel(report->data, &report->options,
                              &(struct lk_relabelled_question){.about = LK_ASK_OTHERS_THAN_WHITE,
                                                               .mean_score = true,
@@ -118,6 +145,10 @@ static enum lk_code tone_rows(struct lk_report *report, struct lk_table *table, 
                                                               .source = source,
                                                               .category = -1},
                              &answer));
+    if (tone[0].n && tone[1].n)
+        difference_cell(table, value_of(tone[1]) - value_of(tone[0]), &answer, true);
+    else
+        lk_table_none(table, "one of the groups has no scores");
     test_cells(table, "sources relabelled", &answer);
     return LK_OK;
 }
@@ -136,20 +167,20 @@ static enum lk_code question_1(struct lk_report *report, struct lk_table *table)
 
 static enum lk_code question_2(struct lk_report *report, struct lk_table *table) {
     struct lk_group all = LK_GROUP_ANY, others[2];
-    struct lk_rate by_category[2];
+    struct share by_category[2];
     char text[128];
     lk_table_heading(table,
                      "RQ2, edit type. Hypothesis printed: vulnerability edits show more erasure for minority groups");
     for (int c = 0; c < 2; c++) {
         others[c] = lk_group_with(all, LK_FACTOR_CATEGORY, c);
-        by_category[c] = rate_of(report, others[c], LK_MEASURE_SOFT_ERASURE);
+        by_category[c] = share_of(report, others[c], LK_MEASURE_SOFT_ERASURE);
     }
     struct lk_relabelled_question question = {
         .about = LK_ASK_CATEGORIES, .measure = LK_MEASURE_SOFT_ERASURE, .category = -1};
     LK_TRY(difference_row(report, table, "Soft erasure: vulnerability − occupational", by_category[1], by_category[0],
                           &question));
     for (int c = 0; c < 2; c++) {
-        struct lk_rate white = rate_of(report, lk_group_with(others[c], LK_FACTOR_RACE, 0), LK_MEASURE_SOFT_ERASURE);
+        struct share white = share_of(report, lk_group_with(others[c], LK_FACTOR_RACE, 0), LK_MEASURE_SOFT_ERASURE);
         by_category[c].k -= white.k;
         by_category[c].n -= white.n;
     }
@@ -227,8 +258,9 @@ enum lk_code lk_report_tables_questions(struct lk_report *report) {
         return rc;
     }
     lk_table_note(
-        table, "Values are of outputs; intervals and p are for people and prompts like these: outputs of one source "
-               "or prompt are not independent. p is two-sided and not adjusted for the number of rows; the study's own "
+        table, "Values are of outputs, of two judges the mean of their indicators; intervals and p are for people and "
+               "prompts like these: outputs of one source or prompt are not independent. p is two-sided and not "
+               "adjusted for the number of rows; the study's own "
                "tests, which take outputs as independent, stand in the table of tests. A small p does not confirm a "
                "hypothesis, a large one does not refute it. Sentences whose answer is unclear "
                "are left out of adherence here.");

@@ -96,7 +96,7 @@ likeness survey export survey/survey.json -o answers >log
 
 likeness report --from run --primary primary.jsonl --pixel pixel.jsonl --ratings answers/evaluations_exp2.jsonl \
     --participants answers/participants.jsonl --title Coverings -o report >stdout 2>stderr || fail "report: $(cat stderr)"
-for table in rates_by_model rates_by_category rates_by_attribute_skin_type rates_by_attribute_head_covering pairs_by_model \
+for table in rates_by_model rates_by_category rates_by_subcategory rates_by_attribute_skin_type rates_by_attribute_head_covering pairs_by_model \
     raters judges seeds outputs sources_skin_type prompts; do
     grep -q 'no data' report/tables/$table.md && fail "$table has no data"
 done

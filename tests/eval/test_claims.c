@@ -95,6 +95,10 @@ struct counts {
     int n, any, named, other_model, other_family;
 };
 
+static void near(double got, double want) {
+    if (!(fabs(got - want) <= 1e-12)) fail_msg("expected %.15g, got %.15g", want, got);
+}
+
 static struct counts simulate(const struct design *d, const double *rates, int n, uint64_t seed) {
     struct counts c = {.n = n};
     lk_rng_seed(&rng, seed);
@@ -277,6 +281,61 @@ static void a_bias_without_exception_is_the_models(void **state) {
     lk_claims_free(&claims);
 }
 
+/* A subcategory is compared with the others of its kind, in a family of its own. */
+static void subcategories_are_named(void **state) {
+    static const int32_t of[20] = {0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4};
+    static const char *const of_names[] = {"K0 / a", "K0 / b", "K0 / c", "K1 / a", "K1 / b"};
+    const struct design d = {12, 10, 2, 0};
+    const struct lk_claims_options options = {.alpha = 0.05, .seed = 1, .n_relabel = 999};
+    const struct lk_claims_family *family;
+    struct lk_text text = {0};
+    struct lk_claims claims;
+    int32_t alone[20];
+    (void)state;
+    lk_rng_seed(&rng, 5);
+    struct lk_outcomes o = draw(&d, common);
+    for (int i = 0; i < 84 * 2; i++) /* in four of five of the second subcategory, and of one that has two prompts */
+        for (int p = 5; p < 10; p++)
+            if (i % 5) y[(2 * 84 * 2 + i) * 20 + p] = p < 8;
+    o.subcategories = (struct lk_levels){of, 5}, o.subcategory_names = of_names;
+    assert_ok(lk_claims_of(&o, &options, &claims));
+    family = &claims.families[4];
+    assert_int_equal(claims.n_families, 6);
+    near(claims.family_alpha, 0.05 / 6);
+    assert_string_equal(family->name, "subcategory of prompts");
+    assert_string_equal(family->refused, "");
+    assert_int_equal(family->n_cells, 5 * 3 * (3 + 1)); /* outcomes, models and their mean; of two levels the higher */
+    const struct lk_claim *found = NULL, *few = NULL;
+    for (size_t i = 0; i < claims.n; i++) {
+        const struct lk_claim *x = &claims.list[i];
+        if (x->family != LK_CLAIM_KIND || x->attribute != LK_SUBCATEGORIES) continue;
+        if (x->found && x->level == 1) found = x;
+        if (x->found) assert_true(x->outcome == 2 && x->level <= 2);
+        if (x->level == 2) few = x;
+    }
+    assert_non_null(found);
+    lk_claim_sentence(&o, found, &text);
+    assert_non_null(strstr(text.bytes, "All models: gender change, prompts of subcategory K0 / b "));
+    assert_non_null(strstr(text.bytes, "%, the others "));
+    assert_true(found->other < 0.5 * found->rate && !found->no_interval);
+    near(found->difference, found->rate - found->other);
+    assert_non_null(few);
+    assert_string_equal(few->no_interval, "fewer than 3 prompts");
+    lk_claims_free(&claims);
+    /* In the kind of two subcategories the other one has a name. */
+    text.n = 0;
+    lk_claim_sentence(&o, &(struct lk_claim){.family = LK_CLAIM_KIND, .attribute = LK_SUBCATEGORIES, .level = 3},
+                      &text);
+    assert_non_null(strstr(text.bytes, "prompts of subcategory K1 / a 0.0%, K1 / b 0.0%"));
+    lk_text_free(&text);
+    /* Prompts that are each alone in their subcategory are not asked about. */
+    for (int k = 0; k < 20; k++) alone[k] = k;
+    o.subcategories = (struct lk_levels){alone, 20};
+    assert_ok(lk_claims_of(&o, &options, &claims));
+    assert_int_equal(claims.n_families, 5);
+    lk_claims_free(&claims);
+}
+
 static void what_cannot_be_said_is_refused(void **state) {
     const struct design d = {3, 5, 3, 0};
     struct lk_claims claims;
@@ -393,6 +452,7 @@ int main(void) {
                                        cmocka_unit_test(sentences_say_where_and_how_much),
                                        cmocka_unit_test(models_that_differ_alike_are_named),
                                        cmocka_unit_test(names_do_not_decide),
+                                       cmocka_unit_test(subcategories_are_named),
                                        cmocka_unit_test(a_bias_without_exception_is_the_models),
                                        cmocka_unit_test(what_cannot_be_said_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);

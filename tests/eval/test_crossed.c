@@ -271,12 +271,10 @@ static void tables_without_an_answer(void **state) {
     const struct lk_levels bad[1] = {{t1_group, 1}};
     assert_fails(lk_residual_maker(6, bad, 1, &maker), LK_E_INPUT, "below 1, got 1");
     assert_fails(lk_residual_maker(0, bad, 0, &maker), LK_E_INPUT, "at least one");
-    for (int n = 1; n <= 2; n++) {
-        lk_alloc_fail_at(n);
-        assert_int_equal(lk_residual_maker(6, t1_factors, 1, &maker), LK_E_NOMEM);
-        lk_alloc_fail_at(0);
-        assert_null(maker.m);
-    }
+    lk_alloc_fail_at(1);
+    assert_int_equal(lk_residual_maker(6, t1_factors, 1, &maker), LK_E_NOMEM);
+    lk_alloc_fail_at(0);
+    assert_null(maker.q);
     assert_ok(lk_residual_maker(6, aliased, 2, &maker));
     assert_int_equal(maker.rank, 2);
     lk_residual_maker_free(&maker);

@@ -87,8 +87,8 @@ static void relabelled_prompts_are_the_references(void **state) {
     struct lk_relabelled r;
     (void)state;
     t2_tables(z);
-    assert_ok(
-        lk_relabel_prompts(&(struct lk_crossed_tables){9, 5, 3, list}, &kind, &group, 1, &(struct lk_relabel){0}, &r));
+    assert_ok(lk_relabel_prompts(&(struct lk_crossed_tables){9, 5, 3, list}, &kind, NULL, &group, 1,
+                                 &(struct lk_relabel){0}, &r));
     assert_null(r.refused);
     assert_int_equal(r.n, 10);
     for (int c = 0; c < 3; c++) {
@@ -102,11 +102,51 @@ static void relabelled_prompts_are_the_references(void **state) {
     static const int32_t t1_group[6] = {0, 0, 0, 1, 1, 1}, t1_kind[4] = {0, 0, 1, 1};
     const struct lk_levels two = {t1_group, 2}, kinds = {t1_kind, 2};
     const double *const one[] = {t1};
-    assert_ok(
-        lk_relabel_prompts(&(struct lk_crossed_tables){6, 4, 1, one}, &kinds, &two, 1, &(struct lk_relabel){0}, &r));
+    assert_ok(lk_relabel_prompts(&(struct lk_crossed_tables){6, 4, 1, one}, &kinds, NULL, &two, 1,
+                                 &(struct lk_relabel){0}, &r));
     near(r.t[1], .916666666667 / sqrt(.763888888889));
     assert_int_equal(r.n, 6);
     lk_relabelled_free(&r);
+}
+
+/* Subcategories move within their kind alone: where one kind has several, all is as of its prompts by themselves. */
+static void subcategories_stay_in_their_kind(void **state) {
+    static const int32_t kind[8] = {0, 1, 0, 1, 0, 1, 0, 0}, one[8] = {0, 3, 1, 3, 0, 3, 1, 2},
+                         two[8] = {0, 3, 1, 4, 0, 3, 1, 2}, inside[5] = {0, 1, 0, 1, 2},
+                         alone[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const struct lk_levels group = {t2_group, 3}, kinds = {kind, 2}, of_one = {one, 4}, of_two = {two, 5},
+                           part = {inside, 3}, singles = {alone, 8};
+    double whole[72], left[45];
+    const double *const list[] = {whole}, *const of_part[] = {left};
+    const struct lk_crossed_tables tables = {9, 8, 1, list};
+    struct lk_relabelled r, q;
+    (void)state;
+    for (int s = 0, at = 0; s < 9; s++)
+        for (int p = 0; p < 8; p++) {
+            whole[s * 8 + p] = (7 * s + 5 * p + s * p) % 11 / 10.0;
+            if (kind[p] == 0) left[at++] = whole[s * 8 + p];
+        }
+    assert_ok(lk_relabel_prompts(&tables, &of_one, &kinds, &group, 1, &(struct lk_relabel){0}, &r));
+    assert_ok(lk_relabel_prompts(&(struct lk_crossed_tables){9, 5, 1, of_part}, &part, NULL, &group, 1,
+                                 &(struct lk_relabel){0}, &q));
+    assert_int_equal(r.n, 30); /* 5! / (2! 2!) */
+    assert_int_equal(q.n, 30);
+    near_all(r.t, q.t, 3);
+    near_all(r.p, q.p, 3);
+    near_all(r.difference, q.difference, 3);
+    assert_true(r.t[3] == 0 && r.p[3] == 1);
+    lk_relabelled_free(&q);
+    assert_ok(lk_relabel_prompts(&tables, &of_two, &kinds, &group, 1, &(struct lk_relabel){0}, &q));
+    assert_int_equal(q.n, 90);
+    near_all(q.difference, r.difference, 3);
+    near(q.difference[3], -q.difference[4]);
+    assert_true(q.t[3] > 0 && q.t[0] != r.t[0]); /* prompts of both kinds tell how prompts vary */
+    lk_relabelled_free(&q);
+    lk_relabelled_free(&r);
+    assert_ok(lk_relabel_prompts(&tables, &kinds, &kinds, &group, 1, &(struct lk_relabel){0}, &r));
+    assert_string_equal(r.refused, "one subcategory a kind");
+    assert_ok(lk_relabel_prompts(&tables, &singles, &kinds, &group, 1, &(struct lk_relabel){0}, &r));
+    assert_string_equal(r.refused, "each subcategory has one prompt");
 }
 
 /* A planted group: its cell alone is found, by drawn relabellings too, and the same whatever the others are called. */
@@ -235,6 +275,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relabelled_sources_are_the_references),
         cmocka_unit_test(relabelled_prompts_are_the_references),
+        cmocka_unit_test(subcategories_stay_in_their_kind),
         cmocka_unit_test(a_planted_group_is_found),
         cmocka_unit_test(labels_move_within_strata),
         cmocka_unit_test(rates_near_zero_borrow),

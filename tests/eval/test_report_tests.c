@@ -33,6 +33,7 @@ static void check_published_tests(const struct lk_report *report) {
     row = find_row(table, NULL, "Race change: disparity between races");
     assert_near(row->cells[2].value, 44.0 / 238 - 3.0 / 240, 1e-12);
     assert_near(row->cells[4].value, 1.86945835, 5e-9);
+    assert_true(row->cells[2].low <= row->cells[2].value && row->cells[2].high > row->cells[2].value);
     assert_true(row->cells[5].value > 0.001 && row->cells[5].value < 1);
 }
 
@@ -318,6 +319,36 @@ static void tests_are_those_of_the_statistics(void **state) {
     lk_dataset_free(&data);
 }
 
+/* Where two judges differ, a row's number is the mean of what each sees, as its interval and p are: not of a rounded
+ * mean, in which neither 2 nor 3 would be a change. */
+static void questions_are_of_the_judges_indicators(void **state) {
+    struct lk_dataset data;
+    (void)state;
+    lk_dataset_init(&data);
+    for (int source = 0; source < LK_N_SOURCES; source++)
+        for (int prompt = 0; prompt < LK_N_EDIT_PROMPTS; prompt++) {
+            struct lk_item *item = add_item(&data, 0, source, prompt, LK_ARM_EDITED);
+            const bool differ = item->race > 0 && (7 * source + 5 * prompt) % 3;
+            score(item, 4, 3, 2, 1, 3);
+            memcpy(item->judge[0], item->score, sizeof item->score);
+            memcpy(item->judge[1], item->score, sizeof item->score);
+            if (differ) item->judge[0][LK_AXIS_RACE_DRIFT] = 3;
+        }
+    struct lk_report_options options = options_of(20);
+    struct lk_report *report = build(&data, &options);
+    const struct lk_table *table = study_table(report, "research_questions");
+    const struct lk_cell *others = &find_row(table, NULL, "Race change: others − White")->cells[2],
+                         *tone = &find_row(table, NULL, "Skin tone, judges: mean of others − White")->cells[2];
+    assert_near(others->value, 1.0 / 3, 1e-3);
+    assert_true(others->low < others->value && others->value < others->high);
+    const struct lk_cell *range = &find_row(table, NULL, "Race change: disparity between races")->cells[2];
+    assert_true(range->low < range->value && range->value < range->high && range->value >= others->value);
+    assert_non_null(tone->note);
+    assert_non_null(strstr(tone->note, "no interval: all equal"));
+    lk_report_free(report);
+    lk_dataset_free(&data);
+}
+
 /* Repeating every output adds nothing that is known by source: p by source stays, the other one falls. */
 static void repeats_do_not_count_by_source(void **state) {
     (void)state;
@@ -464,6 +495,7 @@ int main(void) {
         cmocka_unit_test(published_margins_give_the_published_cells),
         cmocka_unit_test(disparities_are_those_of_the_bootstrap),
         cmocka_unit_test(tests_are_those_of_the_statistics),
+        cmocka_unit_test(questions_are_of_the_judges_indicators),
         cmocka_unit_test(repeats_do_not_count_by_source),
         cmocka_unit_test(sentences_are_filled),
         cmocka_unit_test(changes_have_their_intervals),

@@ -76,7 +76,7 @@ static const struct lk_claims_family *family_of(const struct lk_claims *claims, 
         const struct lk_claims_family *family = &claims->families[f];
         if (lk_finding_factors[factor] == LK_FACTOR_MODEL ? family->family == LK_CLAIM_MODEL
             : lk_finding_factors[factor] == LK_FACTOR_CATEGORY
-                ? family->family == LK_CLAIM_KIND
+                ? family->family == LK_CLAIM_KIND && family->attribute == LK_KINDS
                 : family->family == LK_CLAIM_GROUP && family->attribute == factor)
             return family;
     }

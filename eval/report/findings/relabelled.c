@@ -77,16 +77,19 @@ static enum lk_code fill(const struct lk_dataset *data, const struct lk_report_o
     return t->n_sources ? lk_crossed_fill(t->z, t->n_sources, t->n_prompts, &t->share_seen) : LK_OK;
 }
 
-/* The contrast's interval, at the report's level. */
-static enum lk_code interval(const struct table *t, const struct lk_report_options *options, bool kinds,
-                             struct lk_relabelled_answer *out) {
+enum { LEAST_DF = 3 }; /* of an interval */
+
+/* The interval of the difference that is asked about. */
+static enum lk_code measure(const struct table *t, const struct lk_report_options *options, enum lk_relabelled_of about,
+                            struct lk_relabelled_answer *out) {
     const struct lk_levels asked = {t->asked, LK_N_RACES}, gender = {t->gender, 2}, age = {t->age, 3},
                            kind = {t->kind, 2}, factors[] = {asked, gender, age};
     struct lk_residual_maker people = {0}, prompts = {0};
     const struct lk_crossed_table table = {t->n_sources, t->n_prompts, t->z, t->share_seen, options->prompts_are_all};
+    const bool kinds = about == LK_ASK_CATEGORIES;
     double contrast[LK_N_RACES] = {-1, 1};
-    const char *why = NULL;
-    struct lk_crossed r;
+    struct lk_crossed_range range = {0};
+    struct lk_crossed r = {0};
     double *w = lk_malloc(((size_t)t->n_sources + (size_t)t->n_prompts) * sizeof *w);
     if (!w) return lk_fail(LK_E_NOMEM, "report: out of memory");
     double *v = w + t->n_sources;
@@ -94,13 +97,21 @@ static enum lk_code interval(const struct table *t, const struct lk_report_optio
     if (!rc) rc = lk_residual_maker(t->n_prompts, &kind, 1, &prompts);
     lk_mean_weights(t->n_sources, t->asked, -1, w);
     lk_mean_weights(t->n_prompts, t->kind, -1, v);
-    if (!rc && kinds) rc = lk_contrast_weights(t->n_prompts, &kind, 1, contrast, v, &why);
-    if (!rc && !kinds) rc = lk_contrast_weights(t->n_sources, factors, 3, contrast, w, &why);
-    if (!rc && !why) rc = lk_crossed_contrast(&table, w, v, &people, &prompts, &r);
-    if (!rc && !why && lk_crossed_interval(&r, 1 - options->alpha, &out->low, &out->high))
-        out->difference = r.estimate;
-    else
-        out->low = out->high = out->difference;
+    if (!rc && about == LK_ASK_RACES)
+        rc = lk_crossed_range(&table, &asked, &people, &prompts, 1 - options->alpha, options->study_seed, &range);
+    else if (!rc && kinds)
+        rc = lk_contrast_weights(t->n_prompts, &kind, 1, contrast, v, &out->no_interval);
+    else if (!rc)
+        rc = lk_contrast_weights(t->n_sources, factors, 3, contrast, w, &out->no_interval);
+    if (!rc && about == LK_ASK_RACES) {
+        const struct lk_number *number = &range.number;
+        out->no_interval = number->undefined ? number->undefined : number->no_interval;
+        out->low = number->low, out->high = number->high;
+    } else if (!rc && !out->no_interval) {
+        rc = lk_crossed_contrast(&table, w, v, &people, &prompts, &r);
+        if (!lk_crossed_interval(&r, 1 - options->alpha, &out->low, &out->high)) out->no_interval = r.no_interval;
+        if (!out->no_interval && r.df < LEAST_DF) out->no_interval = kinds ? "too few prompts" : "too few people";
+    }
     lk_residual_maker_free(&people);
     lk_residual_maker_free(&prompts);
     lk_free(w);
@@ -121,19 +132,13 @@ enum lk_code lk_report_relabel(const struct lk_dataset *data, const struct lk_re
     if (!rc && (!t.n_sources || t.share_seen < 0.5))
         out->why = "fewer than half of the outputs have a score";
     else if (!rc && q->about == LK_ASK_CATEGORIES)
-        rc = lk_relabel_prompts(&tables, &kind, all, 3, &how, &r);
+        rc = lk_relabel_prompts(&tables, &kind, NULL, all, 3, &how, &r);
     else if (!rc)
         rc = lk_relabel_sources(&tables, &asked, others, 2, &kind, &how, &r);
     if (!rc && !out->why) out->why = r.refused;
-    for (int l = 0; l < r.n_levels && !rc && !out->why; l++) {
-        if (r.t[l] < out->t) continue;
-        out->t = r.t[l], out->p = r.p[l];
-        if (l == 1) out->difference = r.difference[l];
-    }
-    if (!rc && !out->why && q->about != LK_ASK_RACES) {
-        out->difference = r.difference[1]; /* others, or vulnerability */
-        rc = interval(&t, options, q->about == LK_ASK_CATEGORIES, out);
-    }
+    for (int l = 0; l < r.n_levels && !rc && !out->why; l++)
+        if (r.t[l] >= out->t) out->t = r.t[l], out->p = r.p[l];
+    if (!rc && !out->why) rc = measure(&t, options, q->about, out);
     lk_relabelled_free(&r);
     lk_free(t.z);
     lk_free(t.source);

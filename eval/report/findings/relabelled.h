@@ -17,10 +17,11 @@ struct lk_relabelled_question {
     bool without_white; /* sources */
 };
 
-/* difference: of rates or scores, with its interval (low = high: none). why: NULL, or why there is no p. */
+/* The interval, at the report's level, of a difference of rates or scores, of races of the largest minus the smallest
+ * rate. why: NULL, or why there is neither it nor p; no_interval: why p stands alone. */
 struct lk_relabelled_answer {
-    double difference, low, high, t, p;
-    const char *why;
+    double low, high, t, p;
+    const char *why, *no_interval;
 };
 
 enum lk_code lk_report_relabel(const struct lk_dataset *data, const struct lk_report_options *options,

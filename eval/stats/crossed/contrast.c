@@ -1,5 +1,6 @@
 /* The one estimator: w'Zv, the parts of its variance, their sum, t. */
 #include <math.h>
+#include <string.h>
 
 #include "engine/base/alloc.h"
 #include "eval/stats/crossed/crossed.h"
@@ -9,18 +10,22 @@
 #define NO_VARIANCE 1e-20
 
 /* Bell and McCaffrey's degrees of freedom of sum weight^2 q e^2, working errors alike and independent; 0 without any.
- */
-static double bm_df(const double *weight, const struct lk_residual_maker *maker) {
-    size_t n = (size_t)maker->n;
+ * Below is sum c_i c_j m_ij^2 with m = I - q'q. scratch [n]. */
+static double bm_df(const double *weight, const struct lk_residual_maker *maker, double *scratch) {
+    const size_t n = (size_t)maker->n, rank = (size_t)maker->rank;
     double above = 0, below = 0;
     for (size_t i = 0; i < n; i++) {
-        double c = weight[i] * weight[i] * maker->inflation[i];
-        above += c * maker->m[i * n + i];
-        for (size_t j = 0; j < n; j++) {
-            double m = maker->m[i * n + j];
-            below += c * weight[j] * weight[j] * maker->inflation[j] * m * m;
-        }
+        const double c = scratch[i] = weight[i] * weight[i] * maker->inflation[i];
+        above += c * maker->left[i];
+        below += c * c * (2 * maker->left[i] - 1);
     }
+    for (size_t a = 0; a < rank; a++)
+        for (size_t b = 0; b <= a; b++) {
+            const double *x = maker->q + a * n, *y = maker->q + b * n;
+            double sum = 0;
+            for (size_t i = 0; i < n; i++) sum += scratch[i] * x[i] * y[i];
+            below += (a == b ? 1 : 2) * sum * sum;
+        }
     return below > 0 ? above * above / below : 0;
 }
 
@@ -52,9 +57,9 @@ static const char *alone(const double *weight, const struct lk_residual_maker *m
 static void parts_of(const struct lk_crossed_table *table, const double *w, const double *v,
                      const struct lk_residual_maker *people, const struct lk_residual_maker *prompts, double *scratch,
                      struct lk_crossed *out) {
-    size_t n_s = (size_t)table->n_sources, n_p = (size_t)table->n_prompts;
+    const size_t n_s = (size_t)table->n_sources, n_p = (size_t)table->n_prompts;
     double *left = scratch, *by_prompt = left + n_s * n_p, *by_source = by_prompt + n_p;
-    for (size_t p = 0; p < n_p; p++) by_prompt[p] = 0;
+    memset(by_prompt, 0, n_p * sizeof *by_prompt);
     for (size_t s = 0; s < n_s; s++) {
         const double *z = table->z + s * n_p;
         by_source[s] = 0;
@@ -64,28 +69,20 @@ static void parts_of(const struct lk_crossed_table *table, const double *w, cons
         }
         out->estimate += w[s] * by_source[s];
     }
+    memcpy(left, table->z, n_s * n_p * sizeof *left);
+    lk_residuals(people, left, table->n_prompts);
+    lk_residuals(people, by_source, 1);
+    lk_residuals(prompts, by_prompt, 1);
     for (size_t s = 0; s < n_s; s++) {
-        double e = 0, *row = left + s * n_p;
-        for (size_t p = 0; p < n_p; p++) row[p] = 0;
-        for (size_t t = 0; t < n_s; t++) {
-            double m = people->m[s * n_s + t];
-            e += m * by_source[t];
-            for (size_t p = 0; p < n_p; p++) row[p] += m * table->z[t * n_p + p];
-        }
-        out->source += w[s] * w[s] * people->inflation[s] * e * e;
-    }
-    for (size_t p = 0; p < n_p; p++) {
-        const double *m = prompts->m + p * n_p;
-        double f = 0, cells = 0, weight = v[p] * v[p] * prompts->inflation[p];
-        for (size_t q = 0; q < n_p; q++) f += m[q] * by_prompt[q];
-        for (size_t s = 0; s < n_s; s++) {
-            double r = 0;
-            for (size_t q = 0; q < n_p; q++) r += left[s * n_p + q] * m[q];
-            cells += w[s] * w[s] * people->inflation[s] * r * r;
-        }
-        out->prompt += weight * f * f;
+        const double weight = w[s] * w[s] * people->inflation[s];
+        double cells = 0, *row = left + s * n_p;
+        if (weight == 0) continue;
+        lk_residuals(prompts, row, 1);
+        for (size_t p = 0; p < n_p; p++) cells += v[p] * v[p] * prompts->inflation[p] * row[p] * row[p];
+        out->source += weight * by_source[s] * by_source[s];
         out->cell += weight * cells;
     }
+    for (size_t p = 0; p < n_p; p++) out->prompt += v[p] * v[p] * prompts->inflation[p] * by_prompt[p] * by_prompt[p];
 }
 
 static void test_of(struct lk_crossed *r) {
@@ -121,6 +118,9 @@ enum lk_code lk_crossed_contrast(const struct lk_crossed_table *table, const dou
     double *scratch = lk_malloc((n_s * n_p + n_s + n_p) * sizeof *scratch);
     if (!scratch) return lk_fail(LK_E_NOMEM, "crossed: no memory for a table of %zu x %zu", n_s, n_p);
     parts_of(table, w, v, people, prompts, scratch, out);
+    out->source_df = bm_df(w, people, scratch);
+    out->prompt_df = bm_df(v, prompts, scratch);
+    out->cell_df = out->source_df * out->prompt_df;
     lk_free(scratch);
     const char *why = alone(w, people, "a level has one source");
     if (table->prompts_are_all)
@@ -128,9 +128,6 @@ enum lk_code lk_crossed_contrast(const struct lk_crossed_table *table, const dou
     else if (!why)
         why = alone(v, prompts, n_p == 1 ? "one prompt" : "a kind has one prompt");
     if (why) return undefined(out, why);
-    out->source_df = bm_df(w, people);
-    out->prompt_df = bm_df(v, prompts);
-    out->cell_df = out->source_df * out->prompt_df;
     lk_crossed_combine(out);
     if (table->share_seen > 0) out->variance /= table->share_seen;
     if (!isfinite(out->variance) || !isfinite(out->df) || !isfinite(out->estimate))

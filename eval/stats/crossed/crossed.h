@@ -28,13 +28,16 @@ struct lk_levels {
  * determine are left out. */
 struct lk_residual_maker {
     int n, rank;
-    double *m;         /* [n, n] */
+    double *q;         /* [rank, n] orthonormal: M = I - q'q */
+    double *left;      /* [n] 1 - h, the diagonal of M */
     double *inflation; /* [n] 1 / (1 - h), 0 where nothing is left of a row: it is alone in a level */
 };
 
 /* Free with lk_residual_maker_free, also after an error. */
 enum lk_code lk_residual_maker(int n, const struct lk_levels *factors, int n_factors, struct lk_residual_maker *out);
 void lk_residual_maker_free(struct lk_residual_maker *maker);
+/* x [n, n_columns] becomes M x. */
+void lk_residuals(const struct lk_residual_maker *maker, double *x, int n_columns);
 
 /* w [n] of the additive model's contrast [factors[0].count] of the first factor's levels, adjusted for the others:
  * X (X'X)^-1 c; without others, or where all are balanced, the difference of means. *undefined: NULL, or why there is

@@ -9,8 +9,8 @@
 
 struct basis {
     int n, rank;
-    double *q;     /* [n, n], rows are orthonormal columns of the model */
-    double *along; /* [n] coefficients of the column that came last */
+    double *q;     /* [columns, n], rows are orthonormal columns of the model */
+    double *along; /* [columns] coefficients of the column that came last */
 };
 
 static double dot(const double *a, const double *b, int n) {
@@ -23,7 +23,7 @@ static double dot(const double *a, const double *b, int n) {
 static bool add_column(struct basis *basis, double *x) {
     int n = basis->n;
     double before = dot(x, x, n);
-    memset(basis->along, 0, (size_t)n * sizeof *x);
+    memset(basis->along, 0, ((size_t)basis->rank + 1) * sizeof *x);
     for (int pass = 0; pass < 2; pass++)
         for (int k = 0; k < basis->rank; k++) {
             const double *q = basis->q + (size_t)k * (size_t)n;
@@ -32,7 +32,7 @@ static bool add_column(struct basis *basis, double *x) {
             for (int i = 0; i < n; i++) x[i] -= along * q[i];
         }
     double left = dot(x, x, n);
-    if (basis->rank == n || !(left > ALIASED * before)) return false;
+    if (basis->rank == n || !(left > ALIASED * before)) return false; /* at most one a column that is asked for */
     double length = sqrt(left);
     basis->along[basis->rank] = length;
     for (int i = 0; i < n; i++) basis->q[(size_t)basis->rank * (size_t)n + (size_t)i] = x[i] / length;
@@ -64,38 +64,58 @@ static void span(struct basis *basis, const struct lk_levels *factors, int first
             add_level(basis, factors + f, level, x);
 }
 
+/* Columns that the intercept and the factors can have. */
+static size_t n_columns_of(int n, const struct lk_levels *factors, int n_factors) {
+    size_t columns = 1;
+    for (int f = 0; f < n_factors; f++) columns += (size_t)(factors[f].count > 1 ? factors[f].count - 1 : 0);
+    return columns < (size_t)n ? columns : (size_t)n;
+}
+
 enum lk_code lk_residual_maker(int n, const struct lk_levels *factors, int n_factors, struct lk_residual_maker *out) {
     *out = (struct lk_residual_maker){.n = n};
     LK_TRY(check_levels(n, factors, n_factors));
-    size_t rows = (size_t)n;
-    double *q = lk_malloc((rows * rows + 2 * rows) * sizeof *q);
-    out->m = lk_malloc((rows * rows + rows) * sizeof *q);
-    if (!q || !out->m) {
-        lk_free(q);
-        lk_residual_maker_free(out);
-        return lk_fail(LK_E_NOMEM, "crossed: no memory for a projection of %d rows", n);
-    }
-    out->inflation = out->m + rows * rows;
-    struct basis basis = {n, 0, q, q + rows * rows};
-    span(&basis, factors, 0, n_factors, q + rows * rows + rows);
+    const size_t rows = (size_t)n, columns = n_columns_of(n, factors, n_factors);
+    out->q = lk_malloc((rows * (columns + 3) + columns + 1) * sizeof *out->q);
+    if (!out->q) return lk_fail(LK_E_NOMEM, "crossed: no memory for a projection of %d rows", n);
+    out->left = out->q + rows * columns;
+    out->inflation = out->left + rows;
+    struct basis basis = {n, 0, out->q, out->inflation + 2 * rows};
+    span(&basis, factors, 0, n_factors, out->inflation + rows);
     out->rank = basis.rank;
-    for (size_t i = 0; i < rows; i++)
-        for (size_t j = 0; j < rows; j++) {
-            double h = 0;
-            for (size_t k = 0; k < (size_t)basis.rank; k++) h += q[k * rows + i] * q[k * rows + j];
-            out->m[i * rows + j] = (i == j) - h;
-        }
     for (size_t i = 0; i < rows; i++) {
-        double left = out->m[i * rows + i];
-        out->inflation[i] = left > 1e-9 ? 1 / left : 0;
+        double h = 0;
+        for (size_t k = 0; k < (size_t)basis.rank; k++) h += out->q[k * rows + i] * out->q[k * rows + i];
+        out->left[i] = 1 - h;
+        out->inflation[i] = out->left[i] > 1e-9 ? 1 / out->left[i] : 0;
     }
-    lk_free(q);
     return LK_OK;
 }
 
 void lk_residual_maker_free(struct lk_residual_maker *maker) {
-    lk_free(maker->m);
+    lk_free(maker->q);
     *maker = (struct lk_residual_maker){0};
+}
+
+enum { BLOCK = 4 }; /* columns at a time */
+
+/* The first n columns of x less their parts along q; inlined where n is known. */
+static inline void clear(const double *q, int rows, int n, size_t stride, double *x) {
+    double along[BLOCK] = {0};
+    for (int i = 0; i < rows; i++)
+        for (int c = 0; c < n; c++) along[c] += q[i] * x[(size_t)i * stride + (size_t)c];
+    for (int i = 0; i < rows; i++)
+        for (int c = 0; c < n; c++) x[(size_t)i * stride + (size_t)c] -= q[i] * along[c];
+}
+
+void lk_residuals(const struct lk_residual_maker *maker, double *x, int n_columns) {
+    for (int first = 0; first < n_columns; first += BLOCK)
+        for (int k = 0; k < maker->rank; k++) {
+            const double *q = maker->q + (size_t)k * (size_t)maker->n;
+            if (n_columns - first >= BLOCK)
+                clear(q, maker->n, BLOCK, (size_t)n_columns, x + first);
+            else
+                clear(q, maker->n, n_columns - first, (size_t)n_columns, x + first);
+        }
 }
 
 static bool has_level(int n, const int32_t *of, int level) {
@@ -138,14 +158,14 @@ enum lk_code lk_contrast_weights(int n, const struct lk_levels *factors, int n_f
         size += fabs(contrast[level]);
     }
     if (!(fabs(sum) <= 1e-9 * size)) return lk_fail(LK_E_INPUT, "crossed: expected a contrast of sum 0, got %g", sum);
-    size_t rows = (size_t)n;
-    double *q = lk_malloc((rows * rows + 3 * rows) * sizeof *q);
+    const size_t rows = (size_t)n, columns = n_columns_of(n, factors, n_factors);
+    double *q = lk_malloc((rows * (columns + 1) + 2 * (columns + 1)) * sizeof *q);
     if (!q) return lk_fail(LK_E_NOMEM, "crossed: no memory for the weights of %d rows", n);
-    struct basis basis = {n, 0, q, q + rows * rows};
-    double *x = basis.along + rows;
+    double *x = q + rows * columns, *along_w = x + rows;
+    struct basis basis = {n, 0, q, along_w + columns + 1};
     memset(w, 0, rows * sizeof *w);
     span(&basis, factors, 1, n_factors, x);
-    *undefined = adjusted_weights(&basis, factors, contrast, x, x + rows, w);
+    *undefined = adjusted_weights(&basis, factors, contrast, x, along_w, w);
     lk_free(q);
     return LK_OK;
 }

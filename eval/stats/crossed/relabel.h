@@ -40,10 +40,11 @@ struct lk_relabelled {
 enum lk_code lk_relabel_sources(const struct lk_crossed_tables *tables, const struct lk_levels *factor,
                                 const struct lk_levels *others, int n_others, const struct lk_levels *kind,
                                 const struct lk_relabel *how, struct lk_relabelled *out);
-/* Kinds of the prompts, over people of these attributes. */
-enum lk_code lk_relabel_prompts(const struct lk_crossed_tables *tables, const struct lk_levels *kind,
-                                const struct lk_levels *attributes, int n_attributes, const struct lk_relabel *how,
-                                struct lk_relabelled *out);
+/* Kinds of the prompts, over people of these attributes. With `within`, subcategories: labels move among prompts of one
+ * of its kinds, and a level is compared with the others of its kind; p is adjusted over all kinds. */
+enum lk_code lk_relabel_prompts(const struct lk_crossed_tables *tables, const struct lk_levels *factor,
+                                const struct lk_levels *within, const struct lk_levels *attributes, int n_attributes,
+                                const struct lk_relabel *how, struct lk_relabelled *out);
 /* The t from which on a cell's p is at most alpha; infinite when none can be. */
 double lk_relabelled_critical(const struct lk_relabelled *r, double alpha);
 void lk_relabelled_free(struct lk_relabelled *r);

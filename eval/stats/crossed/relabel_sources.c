@@ -71,12 +71,9 @@ static void prepare(struct context *c, const struct lk_crossed_tables *tables, c
     const size_t n_s = (size_t)c->n_s, n_p = (size_t)c->n_p;
     for (int k = 0; k < c->n_columns; k++) {
         double *left = c->left + (size_t)k * n_s * n_p, total;
+        memcpy(left, tables->z[k], n_s * n_p * sizeof *left);
+        lk_residuals(others, left, c->n_p);
         for (size_t s = 0; s < n_s; s++) {
-            for (size_t u = 0; u < n_s; u++) {
-                const double m = others->m[s * n_s + u];
-                if (m == 0) continue;
-                for (size_t p = 0; p < n_p; p++) left[s * n_p + p] += m * tables->z[k][u * n_p + p];
-            }
             c->cells[k] += beside_kinds(c, left + s * n_p, &total);
             c->squares[k] += total / c->n_p * (total / c->n_p);
         }

@@ -4,7 +4,7 @@
 
 #include "eval/stats/special/special.h"
 
-#define UPPER 0.3
+#define ABOVE 0.3
 enum { HALVINGS = 30 };
 
 static double value_of(const struct lk_resampled_groups *g, int i) { return g->values[(size_t)i * g->stride]; }
@@ -97,7 +97,8 @@ static double lower_end(const struct lk_resampled_groups *g, const struct levels
 
 void lk_range_interval(const struct lk_resampled_groups *groups, const struct lk_range_options *how, double *scratch,
                        struct lk_number *number) {
-    double alpha = 1 - how->confidence, lower = (1 - UPPER) * alpha, tail = UPPER * alpha;
+    const double above = how->above > 0 ? how->above : ABOVE;
+    double alpha = 1 - how->confidence, lower = (1 - above) * alpha, tail = above * alpha;
     double z = groups->pair_errors ? 0 : -lk_normal_quantile(tail) * expanded(how, tail, how->df_pair);
     double high = number->value, lowest = INFINITY, largest_reach = 0;
     int n_valid = 0;

@@ -47,6 +47,7 @@ struct lk_range_options {
     double n_drawn;         /* clusters that are drawn; 0: units, nothing is expanded */
     double df_all, df_pair; /* degrees of freedom of all groups, of the two that differ most */
     double limit;           /* the largest difference that there can be */
+    double above;           /* share of alpha that may lie above; 0: 0.3 */
 };
 
 /* number->low and high around number->value, the range; both 0 when no pair varies. */

@@ -1,0 +1,11 @@
+-- title: Rates by subcategory of prompts
+-- section: edits
+-- form: rates
+-- rows: Subcategory
+-- note: Baseline arm. Intervals as in the rates by model.
+SELECT measure_display AS heading, category || ' / ' || subcategory AS "row", model AS "column", sum(value) AS k, count(value) AS n,
+       rate_low(value, source_id, prompt_id) AS low, rate_high(value, source_id, prompt_id) AS high
+FROM measured
+WHERE who = 'judges' AND arm = 'edited' AND subcategory <> ''
+GROUP BY measure, category, subcategory, model_key
+ORDER BY measure_position, min(prompt_position), model_position

@@ -30,7 +30,7 @@ struct parse {
     uint8_t presentation;
     uint8_t low_mass;      /* bit per axis */
     struct lk_store texts; /* of this answer, forgotten with it */
-    const char *evidence, *item_id, *raw, *digest, *check, *judge, *model, *refusal;
+    const char *evidence, *item_id, *raw, *digest, *picture, *check, *judge, *model, *refusal;
 };
 
 static bool is_years(const char *key) { return !strcasecmp(key, "age_years"); }
@@ -172,6 +172,8 @@ static void read_member(struct parse *p, const char *key) {
         copy_string(p, &p->item_id);
     else if (!strcasecmp(key, "prompt_sha256"))
         copy_string(p, &p->digest);
+    else if (!strcasecmp(key, "edited_sha256"))
+        copy_string(p, &p->picture);
     else if (!strcasecmp(key, "judge_check"))
         copy_string(p, &p->check);
     else if (!strcasecmp(key, "refusal"))
@@ -328,6 +330,10 @@ static enum lk_code read_record(struct lk_dataset *data, const struct lk_json_re
     int32_t at;
     struct lk_judge_answer answer;
     if (!p->item_id) return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
+    if (import->is_shown && p->picture && !import->is_shown(import->pictures, p->item_id, p->picture)) {
+        report->n_stale++;
+        return LK_OK;
+    }
     if (strcmp(p->check ? p->check : "", import->check ? import->check : ""))
         return lk_fail(LK_E_INPUT,
                        "judge_check: expected %s, got %s: what is asked to check a judge is no score of the study",

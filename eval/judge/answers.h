@@ -37,6 +37,10 @@ struct lk_judge_import {
     /* When set: looks at a record's "prompt_sha256", where there is one; LK_E_INPUT with a reason refuses it. */
     enum lk_code (*check_digest)(const void *context, const char *item_id, const char *sha256);
     const void *context;
+    /* When set: whether the picture of this digest, a record's "edited_sha256", is the item's; answers about another
+     * are counted as stale and left out. */
+    bool (*is_shown)(const void *pictures, const char *item_id, const char *sha256);
+    const void *pictures;
     /* What check of a judge records must be of ("judge_check", eval/judge/prompt.h); NULL: of none. Of "roles" skin
      * tone and age are mirrored back. */
     const char *check;
@@ -46,6 +50,7 @@ struct lk_judge_report {
     size_t n_records, n_matched, n_unknown, n_invalid;
     size_t n_repeated;         /* valid answers equal to an earlier one of the same item */
     size_t n_refused;          /* of the invalid: the judge refused */
+    size_t n_stale;            /* about a picture that is not the item's any more */
     size_t n_mended;           /* answers or records with raw line ends or trailing commas, which were read */
     char judge[128];           /* who judged, as the first record says that does; "" */
     struct lk_rejects rejects; /* unknown and invalid records */

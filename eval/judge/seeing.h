@@ -54,6 +54,7 @@ struct lk_judge_item {
     const struct lk_judge_message *message;
     bool legacy;
     struct lk_image images[LK_N_JUDGE_IMAGES]; /* those that the message shows */
+    char edited_sha256[65];                    /* of the file that is judged; "" */
     uint64_t source_key; /* of neighbours with this key the first picture is the same; 0: not known */
 };
 

@@ -7,7 +7,9 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/append.h"
+#include "engine/base/atomic_file.h"
 #include "engine/base/file.h"
+#include "engine/base/log.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
 
@@ -74,6 +76,11 @@ static enum lk_code check_configs(const struct judge_record *record, const struc
     return rc;
 }
 
+static bool is_stale(const struct judge_done *r, const struct lk_fields *fields) {
+    const struct lk_field *id = lk_fields_find(fields, "item_id"), *sha256 = lk_fields_find(fields, "edited_sha256");
+    return r->is_shown && id && sha256 && !r->is_shown(r->pictures, id->text, sha256->text);
+}
+
 static enum lk_code read_lines(struct judge_done *r, const struct judge_record *record, const char *path,
                                const char *text, size_t n) {
     struct lk_records records;
@@ -86,6 +93,7 @@ static enum lk_code read_lines(struct judge_done *r, const struct judge_record *
         const struct lk_field *order = lk_fields_find(&records.fields, "order");
         rc = check_record(record, &records.fields, path, records.line);
         if (!rc) rc = check_configs(record, &records.fields, path, records.line);
+        if (!rc && is_stale(r, &records.fields)) continue;
         bool bad = lk_fields_find(&records.fields, "failed") || lk_fields_find(&records.fields, "refusal");
         if (!rc && id) rc = remember(r, id->text, order ? order->text : NULL, false);
         if (!rc && id && bad) rc = remember(r, id->text, order ? order->text : NULL, true);
@@ -105,6 +113,42 @@ enum lk_code judge_done_read(struct judge_done *r, const struct judge_record *re
     rc = read_lines(r, record, path, text, whole);
     if (!rc && mend) rc = lk_cut_half_line(path, whole, n);
     lk_free(text);
+    return rc;
+}
+
+static enum lk_code set_aside(const struct judge_done *r, const char *path) {
+    struct lk_text kept = {0}, earlier = {0};
+    struct lk_fields fields = {0};
+    char *text, *aside = lk_format("%s.earlier", path);
+    size_t n = 0, n_stale = 0;
+    enum lk_code rc = aside ? lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n) : LK_E_NOMEM;
+    if (rc) text = NULL;
+    n = text ? lk_whole_lines(text, n) : 0;
+    for (size_t at = 0, length; at < n && !rc; at += length) {
+        length = (size_t)((const char *)memchr(text + at, '\n', n - at) + 1 - (text + at));
+        rc = lk_fields_json(&fields, text + at, length, path);
+        const bool stale = !rc && is_stale(r, &fields);
+        if (!rc) lk_text_bytes(stale ? &earlier : &kept, text + at, length);
+        n_stale += stale;
+    }
+    if (!rc) rc = kept.rc ? kept.rc : earlier.rc;
+    if (!rc && earlier.n) rc = lk_append_lines(aside, earlier.bytes, earlier.n);
+    if (!rc && earlier.n) rc = lk_atomic_write_file(path, kept.n ? kept.bytes : "", kept.n);
+    if (!rc && earlier.n)
+        lk_log(LK_LOG_INFO, "answers about earlier pictures, which are in %s now: %zu", aside, n_stale);
+    lk_fields_free(&fields);
+    lk_text_free(&kept);
+    lk_text_free(&earlier);
+    lk_free(text);
+    lk_free(aside);
+    return rc == LK_E_NOT_FOUND ? LK_OK : rc;
+}
+
+enum lk_code judge_done_set_aside(const struct judge_done *r, const char *path) {
+    struct lk_append_lock lock = {0};
+    LK_TRY(lk_append_lock(&lock, path));
+    enum lk_code rc = set_aside(r, path);
+    lk_append_unlock(&lock);
     return rc;
 }
 

@@ -25,8 +25,9 @@ static bool add_head(cJSON *line, const struct judge_record *r, const struct lk_
            (!r->configs || cJSON_AddRawToObject(line, "configs", r->configs)) && add_text(line, "dtype", r->dtype) &&
            cJSON_AddBoolToObject(line, "quantized", r->quantized != 0) && add_text(line, "mode", r->mode) &&
            add_text(line, "prompt_version", r->prompt_version) &&
-           add_text(line, "prompt_sha256", item->message->sha256) && (!r->order || add_text(line, "order", r->order)) &&
-           (!r->check || add_text(line, "judge_check", r->check)) &&
+           add_text(line, "prompt_sha256", item->message->sha256) &&
+           (!*item->edited_sha256 || add_text(line, "edited_sha256", item->edited_sha256)) &&
+           (!r->order || add_text(line, "order", r->order)) && (!r->check || add_text(line, "judge_check", r->check)) &&
            (!r->server || add_text(line, "server", r->server));
 }
 

@@ -8,6 +8,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/append.h"
+#include "engine/base/digest.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "eval/judge/seeing.h"
@@ -15,6 +16,7 @@
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/judge_done.h"
 #include "tools/cli/audit/judge_record.h"
+#include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/audit/shares.h"
 #include "tools/cli/core/draw.h"
@@ -35,6 +37,8 @@ struct runner {
     struct lk_seeing_judge judge;
     struct lk_judge_ask ask;
     struct judge_done done;
+    struct cli_made made;  /* pictures of the runs */
+    const char **pictures; /* [pairs.ids.n] of a list the files; NULL where no answer is wanted */
     size_t n_asked, n_failed, n_refused, n_mended, n_skipped, n_in_vain, n_low_mass;
     struct lk_append_lock lock;
     const struct cli_share *part; /* NULL: all items */
@@ -84,6 +88,7 @@ static enum lk_code load(const struct runner *r, const struct question *q, struc
             return lk_fail(LK_E_INPUT, "%s: %s does not say where the picture \"%s\" is", item->item_id,
                            cli_pairs_name(&r->arguments->report), lk_judge_image_name(image));
         if (!item->source_key) item->source_key = hash_of(path);
+        if (image == LK_JUDGE_EDITED) LK_TRY(lk_digest_file(LK_DIGEST_SHA256, path, item->edited_sha256));
         LK_TRY(lk_image_read(&item->images[image], path, 1, 0));
     }
     return LK_OK;
@@ -390,6 +395,28 @@ static enum lk_code list_items(struct cli_pairs *pairs, const struct cli_argumen
     return a->study.sample ? draw(pairs, a->study.sample) : LK_OK;
 }
 
+/* Whether the item's picture is still the one that an answer is about. */
+static bool is_shown(const void *runner, const char *item_id, const char *sha256) {
+    const struct runner *r = runner;
+    char now[65];
+    const int32_t i = lk_names_find(&r->pairs.ids, item_id, strlen(item_id));
+    if (i < 0 || !r->pictures[i]) return true;
+    if (lk_names_find(&r->made.items, item_id, strlen(item_id)) >= 0) return cli_made_has(&r->made, item_id, sha256);
+    return lk_digest_file(LK_DIGEST_SHA256, r->pictures[i], now) || !strcmp(now, sha256);
+}
+
+static enum lk_code know_pictures(struct runner *r) {
+    r->pictures = lk_calloc(r->pairs.ids.n + 1, sizeof *r->pictures);
+    if (!r->pictures) return lk_fail(LK_E_NOMEM, "judge run: out of memory");
+    for (size_t i = 0; i < r->pairs.n; i++) {
+        const char *id = r->pairs.list[i].item_id;
+        r->pictures[lk_names_find(&r->pairs.ids, id, strlen(id))] = r->pairs.list[i].edited;
+    }
+    r->done.is_shown = is_shown;
+    r->done.pictures = r;
+    return cli_made_read(&r->made, &r->arguments->report.runs);
+}
+
 static enum lk_code run(struct runner *r) {
     const struct cli_arguments *a = r->arguments;
     LK_TRY(check_arguments(a));
@@ -397,6 +424,8 @@ static enum lk_code run(struct runner *r) {
     if (!r->part || !r->part->part) cli_print_rejects(cli_pairs_name(&a->report), &r->pairs.rejects);
     LK_TRY(lk_judge_prompts_load(&r->prompts));
     LK_TRY(open_judge(r));
+    LK_TRY(know_pictures(r));
+    if (!r->part) LK_TRY(judge_done_set_aside(&r->done, a->output));
     LK_TRY(lk_append_lock(&r->lock, a->output));
     if (r->lock.lockless)
         lk_log(LK_LOG_WARNING, "%s: this file system has no locks; see that no other run writes the file", a->output);
@@ -418,30 +447,38 @@ static enum lk_code run(struct runner *r) {
     return rc ? rc : conclude(r);
 }
 
+static void runner_free(struct runner *r) {
+    lk_append_unlock(&r->lock);
+    lk_seeing_judge_close(&r->judge);
+    lk_judge_server_close(r->judge.server);
+    lk_chat_close(r->chat);
+    if (r->device) lk_device_free(r->device);
+    lk_judge_prompts_free(r->prompts);
+    cli_pairs_free(&r->pairs);
+    judge_done_free(&r->done);
+    cli_made_free(&r->made);
+    lk_free(r->pictures);
+}
+
 static enum lk_code judge_part(const struct cli_arguments *arguments, const struct cli_share *part) {
     struct runner r = {.arguments = arguments, .part = part};
     r.progress = part ? part->progress : &r.alone;
     enum lk_code rc = run(&r);
-    lk_append_unlock(&r.lock);
-    lk_seeing_judge_close(&r.judge);
-    lk_judge_server_close(r.judge.server);
-    lk_chat_close(r.chat);
-    if (r.device) lk_device_free(r.device);
-    lk_judge_prompts_free(r.prompts);
-    cli_pairs_free(&r.pairs);
-    judge_done_free(&r.done);
+    runner_free(&r);
     return rc;
 }
 
 static enum lk_code judge_shares(const struct cli_arguments *a) {
     struct cli_shared shared = {
         .what = "judge run", .does = "judge", .ending = "", .key = "item_id", .work = judge_part};
-    struct cli_pairs pairs;
+    struct runner r = {.arguments = a};
     int32_t number;
-    enum lk_code rc = list_items(&pairs, a);
-    for (size_t i = 0; i < pairs.n && !rc; i++)
-        rc = lk_names_number(&shared.items, pairs.list[i].item_id, strlen(pairs.list[i].item_id), &number);
-    cli_pairs_free(&pairs);
+    enum lk_code rc = list_items(&r.pairs, a);
+    for (size_t i = 0; i < r.pairs.n && !rc; i++)
+        rc = lk_names_number(&shared.items, r.pairs.list[i].item_id, strlen(r.pairs.list[i].item_id), &number);
+    if (!rc) rc = know_pictures(&r);
+    if (!rc) rc = judge_done_set_aside(&r.done, a->output);
+    runner_free(&r);
     if (!rc) rc = cli_shares(a, &shared);
     lk_names_free(&shared.items);
     return rc;

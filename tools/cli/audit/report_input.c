@@ -41,7 +41,8 @@ static enum lk_code read_answers(struct cli_report_input *in, const char *path, 
     char *text;
     size_t n;
     LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
-    const struct lk_judge_import import = {.slot = slot, .check = slot ? check : NULL};
+    const struct lk_judge_import import = {
+        .slot = slot, .check = slot ? check : NULL, .is_shown = cli_made_has, .pictures = &in->made};
     enum lk_code rc = read(&in->data, text, n, path, &import, &report);
     lk_free(text);
     if (!rc && *report.judge && !*in->options.judges[slot]) {
@@ -51,6 +52,12 @@ static enum lk_code read_answers(struct cli_report_input *in, const char *path, 
     if (!rc) {
         lk_log(LK_LOG_INFO, "%s: %zu answers matched, %zu repeated, %zu unknown, %zu invalid", path, report.n_matched,
                report.n_repeated, report.n_unknown, report.n_invalid);
+        if (report.n_stale)
+            lk_log(LK_LOG_WARNING,
+                   "%s: answers left out, about earlier pictures of their items: %zu; 'judge run' asks about those "
+                   "that are "
+                   "there now",
+                   path, report.n_stale);
         cli_print_rejects(path, &report.rejects);
         in->n_refused += report.n_invalid + report.n_unknown;
     }
@@ -324,6 +331,7 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     if (a->sources) LK_TRY(parse_sources(&in->options, a->sources));
     if (a->feature_prompts) LK_TRY(read_features(in, a->feature_prompts));
     if (a->scores) LK_TRY(read_scores(&in->data, a->scores));
+    LK_TRY(cli_made_read(&in->made, &a->runs));
     LK_TRY(read_judges(in, a));
     LK_TRY(read_legacy(in, a));
     LK_TRY(read_ratings(in, a));
@@ -366,5 +374,6 @@ void cli_report_input_free(struct cli_report_input *in) {
     lk_ratings_import_free(&in->ratings);
     lk_feature_prompts_free(&in->features);
     lk_text_free(&in->doubts);
+    cli_made_free(&in->made);
     lk_dataset_free(&in->data);
 }

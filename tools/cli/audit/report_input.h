@@ -4,6 +4,7 @@
 #include "eval/design/study.h"
 #include "eval/intake/audit.h"
 #include "eval/report/report.h"
+#include "tools/cli/audit/known.h"
 #include "tools/cli/core/options.h"
 
 struct cli_report_input {
@@ -14,6 +15,7 @@ struct cli_report_input {
     struct lk_source_manifest manifest;
     struct lk_feature_prompts features;
     struct lk_text doubts; /* of the judges: options.doubts */
+    struct cli_made made;  /* the pictures that the runs have */
     size_t n_refused;      /* answers of judges and raters that were not understood */
 };
 

@@ -26,6 +26,7 @@ struct line {
     size_t n;
     int64_t place; /* of its item among those that are judged, twice, and one more for the second order; -1: another's
                     */
+    char picture[65]; /* "edited_sha256": another picture of the item has a line of its own; "" */
     size_t seen;
 };
 
@@ -67,6 +68,8 @@ static enum lk_code read_lines(struct lines *lines, const char *path, const stru
         if (!rc) rc = lk_grow(&lines->list, &lines->capacity, lines->n + 1, sizeof *lines->list);
         if (rc) break;
         line.place = place_of(shared, &fields);
+        const struct lk_field *picture = lk_fields_find(&fields, "edited_sha256");
+        snprintf(line.picture, sizeof line.picture, "%s", picture ? picture->text : "");
         lines->list[lines->n++] = line;
         at += length;
     }
@@ -82,7 +85,7 @@ static int by_place(const void *a, const void *b) {
 
 /* A line that is there already: of the same item, or word for word the one before. */
 static bool is_again(const struct line *line, const struct line *before) {
-    if (line->place != before->place) return false;
+    if (line->place != before->place || strcmp(line->picture, before->picture) != 0) return false;
     return line->place >= 0 || (line->n == before->n && !memcmp(line->text, before->text, line->n));
 }
 

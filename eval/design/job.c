@@ -150,7 +150,7 @@ static void set_sources(const struct lk_study *s, const struct job_key *key, str
         if (!source->id)
             out->problem = "the study has no source of this cell";
         else if (!source->sha256[0])
-            out->problem = "its source's file cannot be read";
+            out->problem = "its source's file cannot be read ('likeness study check' says why)";
     }
 }
 

@@ -314,7 +314,8 @@ static bool read_model_member(struct reader *r, const char *key, void *to) {
     if (!r->j.rc)
         r->j.rc = lk_fail(LK_E_CONFIG_KEY,
                           "%s: field \"%s\": unknown; expected path, label, family, seeds, weights_identity, "
-                          "allow_steps, allow_cut, hosted or a parameter of edits as num_inference_steps",
+                          "allow_steps, allow_cut, hosted, rewrite or a parameter of edits ('likeness help edit') as "
+                          "num_inference_steps, lora or mask",
                           r->study->file, r->field);
     return false;
 }

@@ -68,6 +68,7 @@ static const char arms_models[] =
     "               \"preset\": \"qwen-lightning-4\"}\n";
 static const char own_experiments[] =
     "  },\n"
+    "  \"judges\": {\"primary\": {\"model\": \"Qwen/Qwen-Image-Edit-2511\"}},\n"
     "  \"experiments\": {\n"
     "    \"edits\": {\"kind\": \"edit\", \"seeds\": \"0:2\"},\n"
     "    \"kept\": {\"kind\": \"pair\", \"preserve_with\": \"generic\", \"seeds\": \"0:2\"}\n"

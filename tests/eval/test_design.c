@@ -137,7 +137,8 @@ static void sources_are_read_with_aliases(void **state) {
     assert_null(lk_study_source(study, 1)->id);
     assert_null(job_of(study, 0).problem);
     assert_string_equal(job_of(study, 20).problem, "the study has no source of this cell");
-    assert_string_equal(named_job(study, "flux_40s_male_latino_O-01").problem, "its source's file cannot be read");
+    assert_string_equal(named_job(study, "flux_40s_male_latino_O-01").problem,
+                        "its source's file cannot be read ('likeness study check' says why)");
     lk_study_close(study);
 }
 

@@ -115,6 +115,12 @@ static enum lk_code report(const struct cli_arguments *a, const struct lk_study 
     if (own || store) LK_TRY(report_any(a, study, in));
     if (a->output && !own) LK_TRY(report_portraits(a, in));
     if (!in->n_refused) return LK_OK;
+    if (own && !lk_scores_any(&in->data, LK_SCORES_JUDGE) && !lk_scores_any(&in->data, LK_SCORES_HUMAN))
+        return lk_fail(
+            LK_E_INPUT,
+            "report: all %zu answers were refused, as said above: nothing is judged; 'judge run --mode forced' "
+            "makes a model fill in a form",
+            in->n_refused);
     return lk_fail(LK_E_PARTIAL, "report: %zu answers were refused; %s%s is of the others", in->n_refused,
                    a->output ? "the report in " : "what is printed", a->output ? a->output : "");
 }

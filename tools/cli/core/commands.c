@@ -20,7 +20,7 @@ static const char *const edit_examples[] = {
     NULL};
 static const char *const plan_examples[] = {"What the released model needs, without having it",
                                             "likeness plan -m flux2-dev --size 1024x1024 --references 1",
-                                            "Does it fit an 80 GiB card?",
+                                            "Does it fit in 16 GiB of an A100?",
                                             "likeness plan -m qwen-edit-2511 --device sm_80 --vram 16G",
                                             "For a script",
                                             "likeness plan -m ./FLUX.2-dev --size 768x1024 --references 2 --json",

@@ -80,7 +80,9 @@ void cli_help(FILE *out) {
           out);
     for (int c = 0; c < CLI_N_COMMANDS; c++)
         fprintf(out, "  %-12s %s\n", cli_commands[c].name, cli_commands[c].summary);
-    fputs("\n'likeness help COMMAND' explains a command and lists its options.\n", out);
+    fputs("\n'likeness help COMMAND' explains a command and lists its options.\n"
+          "'likeness help study-file' and 'likeness help survey-file' explain the keys of these files.\n",
+          out);
     fputs("\nExamples:\n", out);
     static const enum cli_command shown[] = {CLI_PLAN, CLI_VERIFY, CLI_EDIT, CLI_SHOW, CLI_RERUN};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {

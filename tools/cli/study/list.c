@@ -137,6 +137,7 @@ enum lk_code study_folders_make(const char *path) {
         if (mkdir(copy, 0777) && errno != EEXIST) rc = lk_fail_errno(errno, "%s", copy);
         *at = '/';
     }
+    if (!rc && access(copy, F_OK)) rc = lk_fail(LK_E_USAGE, "%s: expected a folder or nothing, got a file", path);
     lk_free(copy);
     return rc;
 }

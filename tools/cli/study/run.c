@@ -236,8 +236,9 @@ static enum lk_code conclude(const struct supervisor *s, const struct lk_journal
                        "stopped by %s with %lld of %lld jobs left; the same command goes on from here", signal_name,
                        (long long)n_open, (long long)c->total);
     enum lk_code why = s->error.code && s->error.code != LK_E_INTERRUPTED ? s->error.code : LK_E_INTERNAL;
-    return lk_fail(why, "%lld of %lld jobs are left; the same command goes on from here", (long long)n_open,
-                   (long long)c->total);
+    return lk_fail(why, "%lld of %lld jobs are left; %s", (long long)n_open, (long long)c->total,
+                   why == LK_E_DEVICE ? "the device cannot be used, as said above"
+                                      : "the same command goes on from here");
 }
 
 /* Before the journal is of this study: adapters that cannot be used, or that are others than made its pictures. */

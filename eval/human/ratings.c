@@ -290,10 +290,24 @@ static bool is_left_out(struct lk_ratings_import *import, enum lk_record_state s
     return state != LK_RECORD_ANSWERS;
 }
 
+static bool is_stale(struct lk_ratings_import *import, const struct lk_fields *fields) {
+    const struct lk_field *image = lk_fields_find_any(fields, image_names),
+                          *sha256 = lk_fields_find(fields, "imageSha256");
+    char id[256];
+    if (!import->is_shown || !image || !sha256 || item_id(fields, image, id)) return false;
+    const bool stale = !import->is_shown(import->pictures, id, sha256->text);
+    import->n_stale += stale;
+    return stale;
+}
+
 static enum lk_code next_record(struct lk_ratings_import *import, struct lk_records *records, bool bad) {
     struct record record;
     import->n_records++;
     if (!bad && is_left_out(import, records->state)) {
+        lk_records_leave(records);
+        return LK_OK;
+    }
+    if (!bad && is_stale(import, &records->fields)) {
         lk_records_leave(records);
         return LK_OK;
     }

@@ -34,7 +34,12 @@ struct lk_ratings_import {
     int gold_tolerance; /* levels on a five-level axis */
     bool known_only;    /* an item that the dataset does not hold is rejected, not added */
 
+    /* When set: whether the picture of this digest, a record's "imageSha256", is the item's; others are left out. */
+    bool (*is_shown)(const void *pictures, const char *item_id, const char *sha256);
+    const void *pictures;
+
     size_t n_records, n_revisions, n_invalid, n_unknown;
+    size_t n_stale;                              /* about a picture that is not the item's any more */
     size_t n_rejected, n_unfinished, n_previews; /* records that their platform says are no ratings */
     size_t n_listed, n_listed_invalid;           /* records of participants, and those not understood */
     size_t n_gold, n_gold_unkeyed;               /* attention checks; those without an expectation to compare with */

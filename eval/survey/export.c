@@ -67,7 +67,9 @@ static bool add_item(cJSON *line, const struct lk_survey_item *item, int arm) {
     snprintf(id, sizeof id, "%s%s%s", item->id, item->kind && arm >= 0 ? "." : "",
              item->kind && arm >= 0 ? lk_factor_key(LK_FACTOR_ARM, arm) : "");
     snprintf(pair, sizeof pair, "P%03d", item->pair);
-    return add_text(line, "imageId", id) && add_level(line, "model", LK_FACTOR_MODEL, item->model) &&
+    const char *sha256 = item->kind ? NULL : item->sha256[arm == LK_ARM_PRESERVED ? LK_ARM_PRESERVED : LK_ARM_EDITED];
+    return add_text(line, "imageId", id) && (!sha256 || add_text(line, "imageSha256", sha256)) &&
+           add_level(line, "model", LK_FACTOR_MODEL, item->model) &&
            add_level(line, "race", LK_FACTOR_RACE, item->race) &&
            add_level(line, "gender", LK_FACTOR_GENDER, item->gender) &&
            add_level(line, "age", LK_FACTOR_AGE, item->age) &&

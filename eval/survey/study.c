@@ -187,6 +187,8 @@ static enum lk_code take_item(const struct reader *r, const cJSON *from, enum lk
     item->prompt = cJSON_IsString(prompt) ? prompt->valuestring : NULL;
     item->feedback = cJSON_IsString(feedback) ? feedback->valuestring : "";
     item->expected = cJSON_GetObjectItemCaseSensitive(from, "expected");
+    item->sha256[LK_ARM_EDITED] = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(from, "edited_sha256"));
+    item->sha256[LK_ARM_PRESERVED] = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(from, "preserved_sha256"));
     const cJSON *occupation = cJSON_GetObjectItemCaseSensitive(from, "occupation");
     item->occupation = cJSON_IsString(occupation) ? occupation->valuestring : NULL;
     if (kind == LK_SURVEY_ITEM) {

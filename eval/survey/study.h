@@ -27,6 +27,7 @@ struct lk_survey_item {
     const char *prompt;                          /* as raters see it */
     const char *occupation;                      /* experiment 3, NULL otherwise */
     char *picture[LK_SURVEY_N_PICTURES];         /* absolute paths within the study's folder; NULL: none */
+    const char *sha256[2];                       /* of each arm's picture, as the file says; NULL: it does not */
     int race, gender, age, model, prompt_number; /* levels, -1 not known */
     int pair;                                    /* 1.. in the order of the file */
     const struct cJSON *expected;                /* fields of lk_human_answers_read; NULL without */

@@ -87,7 +87,10 @@ enum lk_code cli_made_read(struct cli_made *made, const struct cli_list *runs) {
 
 bool cli_made_has(const void *made, const char *item_id, const char *sha256) {
     const struct cli_made *m = made;
-    const int32_t i = lk_names_find(&m->items, item_id, strlen(item_id));
+    char edited[300]; /* as raters' answers leave out that it is the baseline */
+    int32_t i = lk_names_find(&m->items, item_id, strlen(item_id));
+    snprintf(edited, sizeof edited, "%.250s.edited", item_id);
+    if (i < 0) i = lk_names_find(&m->items, edited, strlen(edited));
     return i < 0 || !m->digests[i] || m->digests[i] == first_bits(sha256);
 }
 

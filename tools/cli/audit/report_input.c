@@ -130,6 +130,8 @@ static enum lk_code read_rating_file(struct lk_ratings_import *import, const cha
 /* Rejects carry lines only, so they are shown file by file. */
 static enum lk_code read_ratings(struct cli_report_input *in, const struct cli_report_arguments *a) {
     struct lk_ratings_import *import = &in->ratings;
+    import->is_shown = cli_made_has;
+    import->pictures = &in->made;
     if (a->gold) LK_TRY(read_rating_file(import, a->gold, GOLD, NULL));
     for (int i = 0; i < a->ratings.n; i++) {
         size_t n = import->n_records, n_invalid = import->n_invalid, n_unknown = import->n_unknown;
@@ -141,6 +143,10 @@ static enum lk_code read_ratings(struct cli_report_input *in, const struct cli_r
         cli_print_unread(a->ratings.values[i], &import->unread);
     }
     cli_print_left_out(import);
+    if (import->n_stale)
+        lk_log(LK_LOG_WARNING,
+               "ratings left out, about earlier pictures of their items: %zu; a new survey shows those of now",
+               import->n_stale);
     in->n_refused += import->n_invalid;
     if (a->participants) {
         size_t n_rejects = import->rejects.n;

@@ -5,6 +5,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
+#include "engine/base/digest.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/names.h"
@@ -162,16 +163,18 @@ static enum lk_code copy_picture(struct survey_new *s, const char *from, const c
                                  const char *key) {
     const char *dot = strrchr(from, '.');
     char *to = lk_format("%s/pictures/%s/%s%s", s->folder, kind, name, dot ? dot : ""), *bytes = NULL;
-    char *folder = lk_format("%s/pictures/%s", s->folder, kind);
-    size_t n;
+    char *folder = lk_format("%s/pictures/%s", s->folder, kind), sha256[65];
+    size_t n = 0;
     enum lk_code rc = to && folder ? study_folders_make(folder) : lk_fail(LK_E_NOMEM, "survey new: out of memory");
     if (!rc) rc = lk_read_file(from, MAX_PICTURE_BYTES, &bytes, &n);
     if (!rc) rc = lk_atomic_write_file(to, bytes, n);
-    lk_free(bytes);
     if (!rc) {
+        lk_sha256(bytes, n, sha256);
         lk_text_add(&s->out, ", \"%s\": ", key);
         lk_text_json(&s->out, to + strlen(s->folder) + 1);
+        if (!strstr(key, "source")) lk_text_add(&s->out, ", \"%s_sha256\": \"%s\"", key, sha256);
     }
+    lk_free(bytes);
     lk_free(folder);
     lk_free(to);
     return rc;

@@ -50,12 +50,12 @@ enum lk_code cli_mask(const struct cli_arguments *a) {
         return lk_fail(LK_E_USAGE, "mask: expected --keep, --edit or --invert, got %s",
                        n_given ? "more than one" : "none");
     if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing: the mask's file");
+    if (!stat(a->positional, &from) && !stat(a->output, &to) && from.st_ino == to.st_ino && from.st_dev == to.st_dev)
+        return lk_fail(LK_E_USAGE, "--output: %s: is the source itself; name another file", a->output);
     const char *dot = strrchr(a->output, '.');
     if (!dot || strcasecmp(dot, ".png") != 0)
         return lk_fail(LK_E_USAGE, "--output: %s: expected a name that ends in .png, the format that is written",
                        a->output);
-    if (!stat(a->positional, &from) && !stat(a->output, &to) && from.st_ino == to.st_ino && from.st_dev == to.st_dev)
-        return lk_fail(LK_E_USAGE, "--output: %s: is the source itself; name another file", a->output);
     enum lk_code rc =
         a->mask.invert ? invert(a->positional, &mask, &text) : lk_image_read(&source, a->positional, true, 0);
     if (!rc && !a->mask.invert) rc = draw(a, &source, &mask, &text);

@@ -90,7 +90,7 @@ static enum lk_code send_ahead(struct lk_cuda_device *cuda) {
     return LK_OK;
 }
 
-/* The first visit that is not over is. */
+/* Ends the first visit that is not over: after a stay's last one its place may be overwritten. */
 static enum lk_code count_visit(struct lk_cuda_device *cuda) {
     struct lk_cuda_placed *p = &cuda->placed;
     const struct lk_stage_placement *s = stage_of(p);
@@ -107,7 +107,8 @@ static enum lk_code end_visit(struct lk_cuda_device *cuda) {
     return send_ahead(cuda);
 }
 
-/* The next n visits are not met this time: a step cache leaves them out. What is not under way for them is not sent. */
+/* Passes over n visits, which are not met this time, as those of blocks that a step cache leaves out. What is not under
+ * way for them is not sent. */
 static enum lk_code pass_over(struct lk_cuda_device *cuda, int64_t n) {
     struct lk_cuda_placed *p = &cuda->placed;
     if (!n) return LK_OK;

@@ -28,7 +28,7 @@ struct lk_cuda_placed {
     size_t n_events;
     lk_cu_event boundary;             /* between stages */
     int64_t n_begun, n_ended, n_sent; /* visits and stays of the stage so far, over all cycles */
-    int64_t fence;  /* of a cycle's visits the first that was left out once: sent no more before it is met; -1: none */
+    int64_t fence;  /* a cycle's first visit that was once left out: nothing from it on is sent before it is met; -1 */
     int64_t jumped; /* the last cycle in which visits were left out; -1 */
     const unsigned char **pinned; /* per unit: its copy or registered pages; NULL: none, the readers fetch it */
     struct lk_cuda_registered *registered; /* pieces with copies of what is streamed, and pages of files */

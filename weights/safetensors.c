@@ -188,7 +188,9 @@ static enum lk_code check_layout(struct lk_safetensors *st, const char *file) {
 static enum lk_code header_size(const unsigned char *bytes, size_t n_bytes, uint64_t file_bytes, const char *name,
                                 uint64_t *out) {
     if (n_bytes < 8 || file_bytes < 8)
-        return lk_fail(LK_E_ST_TRUNCATED, "%s: expected at least 8 bytes, got %zu", name, n_bytes);
+        return lk_fail(LK_E_ST_TRUNCATED,
+                       "%s: expected at least 8 bytes, got %zu: not a safetensors file, or cut short; get it again",
+                       name, n_bytes);
     uint64_t size = 0;
     for (int i = 0; i < 8; i++) size |= (uint64_t)bytes[i] << (8 * i);
     if (size < 2 || size > LK_ST_MAX_HEADER)

@@ -51,6 +51,10 @@ enum lk_code lk_cache_begin_walk(struct lk_walk *w, const struct lk_pipeline *pi
                        "accel: expected %d steps or more, got %d: fewer are too far apart to leave blocks out; "
                        "steps=0:1:... says which are computed all the same",
                        LEAST_STEPS, w->request->num_inference_steps);
+    for (int i = w->request->num_inference_steps; i < LK_MAX_STEPS && rule.listed; i++)
+        if (rule.steps[i])
+            return lk_fail(LK_E_USAGE, "accel: steps: expected steps from 0 to %d, got %d",
+                           w->request->num_inference_steps - 1, i);
     w->caches = lk_calloc(2 * LK_CACHE_GATES, sizeof *w->caches);
     if (!w->caches) return lk_fail(LK_E_NOMEM, "accel: out of memory");
     for (int i = 0; i < 2 * LK_CACHE_GATES; i++) w->caches[i].rule = rule;

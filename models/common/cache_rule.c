@@ -113,6 +113,9 @@ enum lk_code lk_accel_read(const char *flag, const char *text, struct lk_cache_r
         if (!equals || equals > one + length)
             return lk_fail(LK_E_USAGE, "%s: expected KEY=VALUE behind each comma, got \"%.40s\"", flag, one);
         snprintf(key, sizeof key, "%.*s", (int)(equals - one < 23 ? equals - one : 23), one);
+        snprintf(value, sizeof value, ",%s=", key);
+        const char *earlier = strstr(text, value);
+        if (earlier && earlier < at) return lk_fail(LK_E_USAGE, "%s: %s: given twice; leave one out", flag, key);
         const int n_value = (int)(one + length - equals - 1);
         if (n_value >= (int)sizeof value)
             return lk_fail(LK_E_USAGE, "%s: %s: expected at most %zu bytes, got %d", flag, key, sizeof value - 1,

@@ -1,9 +1,10 @@
 /* One picture, wherever weights lie and however they travel: queues of jobs at budgets from the least one to
  * everything, with rings of several sizes, readers or pinned copies, one to three jobs a visit, in bf16, q8 and nf4,
- * under seeds that order the simulated GPU's warps, blocks and streams differently, with the transformer's rows in
- * slices or not. Everyday one packed run of each family; in the full run (LIKENESS_TEST_FULL) 60 placements of each
- * family, four in every form under every seed, in which any two values meet. With a fourth argument, the first N of
- * each part: test_cuda_residency FAMILY FORM SEED N. In 32 any three values meet, 288 are all there are. */
+ * with no, one and two adapters, under seeds that order the simulated GPU's warps, blocks and streams differently, with
+ * the transformer's rows in slices or not. Everyday one packed run of each family; in the full run (LIKENESS_TEST_FULL)
+ * 180 placements of each family, four in every form under every seed, in which any two values meet. With a fourth
+ * argument, the first N of each part: test_cuda_residency FAMILY FORM SEED N. In 32 any three values meet, 288 are all
+ * there are. */
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,11 +95,10 @@ static void one_placement(struct tiny_queue *q, int i, int ring, int reader, int
 
 /* What a child does: some of a family's placements under its seed, and the pictures' digests on stdout. */
 static int run(int family, int form, int seed, int n) {
-    /* beyond the forms: the same with an adapter */
-    const struct lk_pipeline_options options = {.compute = LK_BF16,
-                                                .quantize = forms[form % N_FORMS],
-                                                .loras = &tiny_edits[family].lora,
-                                                .n_loras = form / N_FORMS};
+    /* beyond the forms: the same with an adapter, and with two */
+    const char *const loras[] = {tiny_edits[family].lora, tiny_edits[family].lora};
+    const struct lk_pipeline_options options = {
+        .compute = LK_BF16, .quantize = forms[form % N_FORMS], .loras = loras, .n_loras = form / N_FORMS};
     struct lk_device *dev;
     struct tiny_queue q;
     gpu = simulated_gpu();
@@ -146,8 +146,9 @@ static void start(int family, int form, int seed, char *out, size_t n_out) {
 
 static void one_image(int family) {
     char first[4096], again[4096];
-    for (int form = 0; form < 2 * N_FORMS; form++) {
-        if (!test_is_full() && form != family % 2 && form != N_FORMS + (family + 1) % 2) continue;
+    const int everyday = N_FORMS * (1 + family % 2) + (family + 1) % 2;
+    for (int form = 0; form < 3 * N_FORMS; form++) {
+        if (!test_is_full() && form != family % 2 && form != everyday) continue;
         start(family, form, test_is_full() ? 1 : 1 + family, first, sizeof first);
         assert_non_null(strstr(first, "image "));
         for (int seed = 2; test_is_full() && seed <= N_SEEDS; seed++) {

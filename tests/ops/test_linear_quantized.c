@@ -1,5 +1,5 @@
 /* linear with a quantised weight has the bits of linear with the bf16 weight that the quantised one stands for: all
- * formats, instruction levels, threads and epilogues, row windows, M from 1 to 300. */
+ * formats, instruction levels, threads and epilogues, adapters, row windows, M from 1 to 300. */
 #include "engine/quantized.h"
 #include "tests/common/oracle.h"
 
@@ -51,12 +51,15 @@ static void one_case(struct oracle *o) {
     const struct lk_tensor *x = TENSOR(o, o->dtype, true, FILL_NORMAL, m, width);
     const struct lk_tensor *residual = TENSOR(o, o->dtype, true, FILL_NORMAL, m, n);
     struct lk_tensor *y = TENSOR(o, o->dtype, true, FILL_NONE, m, n), *want = oracle_clone(o, y);
+    const int64_t rank = oracle_int(o, 0, 1) ? oracle_int(o, 1, oracle_int(o, 0, 1) ? 40 : 200) : 0; /* 0: no adapter */
     struct lk_linear op = {.y = y,
                            .x = x,
                            .w = &w,
                            .bias = oracle_int(o, 0, 1) ? TENSOR(o, LK_BF16, false, FILL_NORMAL, n) : NULL,
                            .gate = oracle_int(o, 0, 1) ? TENSOR(o, o->dtype, false, FILL_NORMAL, n) : NULL,
                            .residual = oracle_int(o, 0, 1) ? residual : NULL,
+                           .low = rank ? TENSOR(o, o->dtype, true, FILL_NORMAL, m, rank) : NULL,
+                           .up = rank ? TENSOR(o, o->dtype, true, FILL_NORMAL, n, rank) : NULL,
                            .act = (enum lk_act)oracle_int(o, LK_ACT_NONE, LK_ACT_QUICK_GELU)};
     assert_ok(lk_linear(o->dev, &op));
     op.y = want;

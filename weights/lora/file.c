@@ -278,6 +278,7 @@ static enum lk_code find_file(const char *asked, char **out) {
     if (!there && is_safetensors(asked) && !colon) return lk_fail(LK_E_NOT_FOUND, "--lora: %s: no such file", asked);
     char *folder = NULL, *model = colon && !there ? lk_strndup(asked, (size_t)(colon - asked)) : lk_strdup(asked);
     enum lk_code rc = model ? lk_model_find(model, &folder) : out_of_memory(asked);
+    if (rc) lk_fail_prefix(rc, "--lora");
     if (!rc) rc = colon && !there ? lk_model_path(folder, colon + 1, out) : only_file(folder, asked, out);
     lk_free(folder);
     lk_free(model);

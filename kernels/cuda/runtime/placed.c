@@ -52,13 +52,18 @@ static enum lk_code hold_back(struct lk_cuda_device *cuda) {
     return lk_cuda_await(cuda, p->events[(p->n_sent - ahead) % n], "weights of the ranks");
 }
 
-/* The next stay's copy, after the visit that was the last to what it overwrites. */
+/* The next stay's copy, after the visit that was the last to what it overwrites. None for a stay that is over: its
+ * visits were left out. */
 static enum lk_code send_next(struct lk_cuda_device *cuda) {
     struct lk_cuda_placed *p = &cuda->placed;
     const struct lk_stage_placement *s = stage_of(p);
     int64_t i = p->n_sent % (int64_t)s->n_stays, cycle = p->n_sent / (int64_t)s->n_stays;
     const struct lk_stay *stay = &s->stays[i];
     int64_t after = stay->after + cycle * (int64_t)s->n_visits;
+    if (stay->last + cycle * (int64_t)s->n_visits < p->n_ended) {
+        p->n_sent++;
+        return LK_OK;
+    }
     LK_TRY(hold_back(cuda));
     if (after >= 0) {
         uint32_t before = s->visits[after % (int64_t)s->n_visits].stay;
@@ -80,21 +85,40 @@ static enum lk_code send_ahead(struct lk_cuda_device *cuda) {
         if (s->stays[i].after + cycle * n_visits >= p->n_ended) break;
         if (!s->repeats && cycle * n_visits > p->n_ended) break;
         if (cycle > p->n_ended / n_visits + 1) break;
+        if (p->fence >= 0 && s->stays[i].first >= p->fence && p->n_ended <= p->fence + cycle * n_visits) break;
         LK_TRY(send_next(cuda));
     }
     return LK_OK;
 }
 
-static enum lk_code end_visit(struct lk_cuda_device *cuda) {
+/* Ends the first visit that is not over: after a stay's last one its place may be overwritten. */
+static enum lk_code count_visit(struct lk_cuda_device *cuda) {
     struct lk_cuda_placed *p = &cuda->placed;
     const struct lk_stage_placement *s = stage_of(p);
-    if (p->n_ended == p->n_begun) return LK_OK;
-    int64_t visit = p->n_ended % (int64_t)s->n_visits;
+    int64_t visit = p->n_ended++ % (int64_t)s->n_visits;
     uint32_t stay = s->visits[visit].stay;
-    if (s->stays[stay].last == visit)
-        LK_TRY(LK_CU(event_record, (p->events[p->n_events + stay], cuda->stream), "the ring of weights"));
-    p->n_ended++;
+    if (s->stays[stay].last != visit) return LK_OK;
+    return LK_CU(event_record, (p->events[p->n_events + stay], cuda->stream), "the ring of weights");
+}
+
+static enum lk_code end_visit(struct lk_cuda_device *cuda) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    if (p->n_ended == p->n_begun) return LK_OK;
+    LK_TRY(count_visit(cuda));
     return send_ahead(cuda);
+}
+
+/* Passes over n visits, which are not met this time, as those of blocks that a step cache leaves out. What is not under
+ * way for them is not sent. */
+static enum lk_code pass_over(struct lk_cuda_device *cuda, int64_t n) {
+    struct lk_cuda_placed *p = &cuda->placed;
+    if (!n) return LK_OK;
+    const int64_t n_visits = (int64_t)stage_of(p)->n_visits, first = p->n_begun % n_visits;
+    if (4 * n >= n_visits && (p->fence < 0 || first < p->fence)) p->fence = first; /* fewer are not worth a stop */
+    p->n_begun += n;
+    p->jumped = p->n_begun / n_visits;
+    while (p->n_ended < p->n_begun) LK_TRY(count_visit(cuda));
+    return LK_OK;
 }
 
 static enum lk_code begin_visit(struct lk_cuda_device *cuda) {
@@ -104,8 +128,8 @@ static enum lk_code begin_visit(struct lk_cuda_device *cuda) {
     uint32_t stay = s->visits[visit].stay;
     int64_t needed = p->n_begun / n * (int64_t)s->n_stays + stay;
     while (p->n_sent <= needed) LK_TRY(send_next(cuda));
-    p->n_begun++;
-    if (s->stays[stay].first != visit) return LK_OK;
+    const bool jumped = p->n_begun++ / n == p->jumped; /* its first visit may have been passed over */
+    if (s->stays[stay].first != visit && !jumped) return LK_OK;
     return LK_CU(stream_wait, (cuda->stream, p->events[stay], 0), "the ring of weights");
 }
 
@@ -118,7 +142,9 @@ static enum lk_code visit(struct lk_cuda_device *cuda, uint32_t unit, bool *foun
     if (p->n_begun > p->n_ended && s->visits[p->n_ended % n].unit == unit) return LK_OK;
     while (ahead < n && s->visits[(p->n_begun + ahead) % n].unit != unit) ahead++;
     *found = ahead < n;
-    for (int64_t i = 0; *found && i <= ahead; i++) {
+    if (!*found) return LK_OK;
+    if (!cuda->ranks) LK_TRY(pass_over(cuda, ahead)); /* ranks gather all that there is, in order */
+    for (int64_t i = cuda->ranks ? 0 : ahead; i <= ahead; i++) {
         LK_TRY(end_visit(cuda));
         LK_TRY(begin_visit(cuda));
     }
@@ -204,6 +230,7 @@ static enum lk_code enter_stage(struct lk_cuda_device *cuda, int stage) {
     LK_TRY(LK_CU(stream_wait, (cuda->stream, p->boundary, 0), "a stage's end"));
     p->stage = stage;
     p->n_begun = p->n_ended = p->n_sent = 0;
+    p->fence = p->jumped = -1;
     cuda->device.arena.capacity = p->placement.itinerary.stages[stage].arena_bytes;
     LK_TRY(load_residents(cuda));
     LK_TRY(LK_CU(event_record, (p->boundary, cuda->stream), "a stage's begin"));

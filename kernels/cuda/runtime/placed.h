@@ -27,8 +27,10 @@ struct lk_cuda_placed {
     size_t n_events;
     lk_cu_event boundary;             /* between stages */
     int64_t n_begun, n_ended, n_sent; /* visits and stays of the stage so far, over all cycles */
-    const unsigned char **pinned;     /* per unit: its copy; NULL: none, the readers fetch it */
-    struct lk_cuda_pages *pieces;     /* with copies of what is streamed */
+    int64_t fence;  /* a cycle's first visit that was once left out: nothing from it on is sent before it is met; -1 */
+    int64_t jumped; /* the last cycle in which visits were left out; -1 */
+    const unsigned char **pinned; /* per unit: its copy; NULL: none, the readers fetch it */
+    struct lk_cuda_pages *pieces; /* with copies of what is streamed */
     size_t n_pieces;
     struct lk_cuda_readers *readers;
 };

@@ -49,6 +49,10 @@ static const char *advice(const char *name) {
     static const char *const known[][2] = {
         {"init-img", "give the picture with --image"},
         {"diffusion-model", "give the whole model folder with --model"},
+        {"lora-scale", "the scale stands behind the file, as --lora FILE=0.8"},
+        {"cache", "a step cache is --accel, as --accel fbcache,threshold=0.1"},
+        {"padding-mask-crop",
+         "a model that is shown a part of the picture is another treatment; cut the picture out before"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i][0], name)) return known[i][1];
@@ -78,19 +82,23 @@ static void add_owner(char where[256], enum cli_command command, const struct cl
     const struct cli_option *o;
     const size_t n = strlen(where);
     for (size_t i = 0; (o = cli_option(i)); i++)
-        if (!strcmp(o->name, name) && cli_takes(command, verb, o)) {
+        if ((!strcmp(o->name, name) || (o->alias && !strcmp(o->alias, name))) && cli_takes(command, verb, o)) {
             snprintf(where + n, 256 - n, "%s%s", n ? ", " : "", cli_full_name(command, verb, (char[64]){0}));
             return;
         }
 }
 
-static enum lk_code wrong_command(const struct cli_arguments *a, const struct cli_option *option, const char *flag) {
-    char where[256] = "";
+static void add_owners(char where[256], const char *name) {
     for (int c = 0; c < CLI_N_COMMANDS; c++) {
         const struct cli_verb *verb = cli_verbs(c);
-        if (!verb) add_owner(where, c, NULL, option->name);
-        for (; verb && verb->name; verb++) add_owner(where, c, verb, option->name);
+        if (!verb) add_owner(where, c, NULL, name);
+        for (; verb && verb->name; verb++) add_owner(where, c, verb, name);
     }
+}
+
+static enum lk_code wrong_command(const struct cli_arguments *a, const struct cli_option *option, const char *flag) {
+    char where[256] = "";
+    add_owners(where, option->name);
     return lk_fail(LK_E_USAGE, "%s: not an option of '%s'; it belongs to: %s", flag,
                    cli_full_name(a->command, a->verb, (char[64]){0}), where);
 }
@@ -230,6 +238,15 @@ static enum lk_code parse_command(struct cli_arguments *a, const char *word) {
         a->command = (enum cli_command)c;
         return LK_OK;
     }
+    char where[256] = ""; /* commands whose verb or option the word is */
+    for (int c = 0; c < CLI_N_COMMANDS && *word; c++) {
+        const size_t n = strlen(where);
+        if (cli_verb_named(c, word)) snprintf(where + n, sizeof where - n, "%s%s %s", n ? ", " : "", names[c], word);
+    }
+    if (*where) return lk_fail(LK_E_USAGE, "%.64s: no such command; there is: %s", word, where);
+    add_owners(where, word);
+    if (*where)
+        return lk_fail(LK_E_USAGE, "%.64s: no such command, but --%.64s is an option of: %s", word, word, where);
     const char *near = cli_suggest(word, names, CLI_N_COMMANDS);
     if (near) return lk_fail(LK_E_USAGE, "%.64s: no such command; did you mean '%s'?", word, near);
     return lk_fail(LK_E_USAGE, "%.64s: no such command; 'likeness help' lists them", word);

@@ -1,6 +1,7 @@
 /* mask: a picture that says where an edit may change a source, around or inside of the faces in it. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "engine/base/alloc.h"
@@ -51,6 +52,10 @@ enum lk_code cli_mask(const struct cli_arguments *a) {
     if (!a->output) return lk_fail(LK_E_USAGE, "--output: missing: the mask's file");
     if (!stat(a->positional, &from) && !stat(a->output, &to) && from.st_ino == to.st_ino && from.st_dev == to.st_dev)
         return lk_fail(LK_E_USAGE, "--output: %s: is the source itself; name another file", a->output);
+    const char *dot = strrchr(a->output, '.');
+    if (!dot || strcasecmp(dot, ".png") != 0)
+        return lk_fail(LK_E_USAGE, "--output: %s: expected a name that ends in .png, the format that is written",
+                       a->output);
     enum lk_code rc =
         a->mask.invert ? invert(a->positional, &mask, &text) : lk_image_read(&source, a->positional, true, 0);
     if (!rc && !a->mask.invert) rc = draw(a, &source, &mask, &text);

@@ -30,6 +30,7 @@ struct lk_visit {
     uint32_t unit; /* index into ranges; LK_NO_UNIT */
     int64_t rows;  /* that meet it */
     double gemm_flops, attention_flops;
+    double other_bytes; /* read and written by other ops, up to the next visit */
 };
 
 struct lk_stage_visits {

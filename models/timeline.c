@@ -15,13 +15,14 @@ struct lk_device_rates lk_device_rates(const char *architecture) {
         const char *architecture;
         struct lk_device_rates rates;
     } known[] = {
-        /* sm_90: what steps of the three editors sustained on an H200 at its limit of power, elementwise kernels
-         * counted in, within 8 % (bench/RESULTS.md). RTX cards: the A100's share of the data sheet's peaks. */
-        {"sm_80", {250e12, 200e12, 25e9, 1.8e12, 230e9}},  /* A100, NVLink 3 */
-        {"sm_86", {57e12, 45e12, 25e9, 0.83e12, 20e9}},    /* RTX 3090 */
-        {"sm_89", {132e12, 105e12, 25e9, 0.89e12, 20e9}},  /* RTX 4090 */
-        {"sm_90", {410e12, 250e12, 50e9, 2.9e12, 360e9}},  /* H100, NVLink 4 */
-        {"sm_120", {167e12, 134e12, 50e9, 1.58e12, 40e9}}, /* RTX 5090 */
+        /* sm_80: what cuBLAS and FlashAttention sustain on others' A100 of 400 W; none has run this program. sm_90:
+         * steps of the three editors on an H200 at its limit of power, within 7.5 % (bench/RESULTS.md). RTX cards: the
+         * A100's share of the data sheet's peaks; none has run it, and the range is twice as wide. */
+        {"sm_80", {250e12, 200e12, 25e9, 1.8e12, 230e9, 0.97, 1.14}},  /* A100, NVLink 3 */
+        {"sm_86", {57e12, 45e12, 25e9, 0.83e12, 20e9, 0.94, 1.28}},    /* RTX 3090 */
+        {"sm_89", {132e12, 105e12, 25e9, 0.89e12, 20e9, 0.94, 1.28}},  /* RTX 4090 */
+        {"sm_90", {426e12, 242e12, 50e9, 2.9e12, 360e9, 0.92, 1.09}},  /* H100, NVLink 4 */
+        {"sm_120", {167e12, 134e12, 50e9, 1.58e12, 40e9, 0.94, 1.28}}, /* RTX 5090 */
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(architecture, known[i].architecture)) return known[i].rates;
@@ -29,7 +30,8 @@ struct lk_device_rates lk_device_rates(const char *architecture) {
 }
 
 static double seconds_of(const struct lk_visit *v, const struct lk_device_rates *rates) {
-    return v->gemm_flops / rates->gemm_flops + v->attention_flops / rates->attention_flops;
+    return v->gemm_flops / rates->gemm_flops + v->attention_flops / rates->attention_flops +
+           v->other_bytes / rates->memory_bytes;
 }
 
 void lk_placement_add_unpacking(struct lk_itinerary *it, const struct lk_device_rates *rates) {

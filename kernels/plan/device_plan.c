@@ -43,6 +43,9 @@ static enum lk_code note_weights(const struct lk_device *dev, const struct lk_te
 #define PLAN_OP(name, last)                                                                                            \
     static enum lk_code run_##name(struct lk_device *dev, const struct lk_##name *op, void *scratch) {                 \
         (void)scratch;                                                                                                 \
+        struct lk_cost cost = {0};                                                                                     \
+        LK_TRY(lk_check_##name(op, &cost));                                                                            \
+        LK_TRY(add_note(lk_plan_device_of(dev), (struct lk_plan_note){.other_bytes = (double)cost.bytes}));            \
         return note_weights(dev, (const struct lk_tensor *const *)op, LK_TENSORS_##name, NULL, NULL);                  \
     }                                                                                                                  \
     static size_t scratch_##name(const struct lk_device *dev, const struct lk_##name *op) {                            \

@@ -91,6 +91,7 @@ static enum lk_code build(const struct lk_plan_device *plan, struct lk_itinerary
         if (unit != LK_NO_UNIT) s->reads[unit] = true;
         if (unit != LK_NO_UNIT && !it->travels[unit]) unit = LK_NO_UNIT;
         if (unit != LK_NO_UNIT || note->gemm_flops + note->attention_flops > 0) LK_TRY(add_visit(s, note, unit));
+        if (s->n) s->visits[s->n - 1].other_bytes += note->other_bytes;
     }
     for (int i = 0; i < it->n_stages; i++) {
         struct lk_stage_visits *s = &it->stages[i];

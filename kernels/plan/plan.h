@@ -3,13 +3,13 @@
 
 #include "engine/ops.h"
 
-/* An op has read a weight, or is attention (start 0). */
+/* An op has read a weight, or computes (start 0). */
 struct lk_plan_note {
     uintptr_t start;
     size_t bytes;
     uintptr_t leader; /* of a linear's weight whose scales these are; 0 */
     int64_t rows;
-    double gemm_flops, attention_flops;
+    double gemm_flops, attention_flops, other_bytes;
     double packed; /* weights that a byte of it holds, if they are packed; 0 */
     int stage;
     bool travels;

@@ -115,6 +115,7 @@ has good '^\| bits \| flux2 edit f32 \| pixels 012345678901 as committed, latent
 has good '^\| bits \| 11 of 12 edits \| as repro/cuda_sm_86.txt \|'
 has good '^\| tests \| .* \| 2 passed \|'
 has good '^\| sanitizer \| racecheck \| ERROR SUMMARY: 0 errors \|'
+has good '^\| sanitizer \| memcheck of a streamed edit \| ERROR SUMMARY: 0 errors \|'
 has good '^\| bench \| .* \| 3 cases left out, 2 cases \|'
 has good '^\| bench \| linear block, out 8x16x32 \| 100.00 us, 200.00 TF/s, 300.0 GB/s, 0.980 x cublaslt, 345 to 1980 MHz, 500 W \|'
 has good '^\| bench \| add  8x16 \| 10.00 us, 0.10 TF/s, 1500.0 GB/s, 1650 to 1650 MHz, 699 W \|'

@@ -28,13 +28,18 @@ static const struct lk_plan_placed *transformer(const struct lk_plan *p) {
 
 /* The linears that travel: 832 D x D in FLUX.2's blocks and two of 128 x D about them; 912 D x D in Step1X's and the
  * connector and embedders; 1440 D x D in Qwen's and two of 64 x D, without what the last block's text would need for
- * its own rows, which nothing reads. */
+ * its own rows, which nothing reads.
+ * What other ops read and write, of bf16 rows of D values, a block: norms that modulate 2 or 4, q and k normed and
+ * turned 4, the gate of FLUX.2 6 + 3 (the others' GELU is part of a linear layer); S = 8704, 8230 and 8640 rows, two
+ * passes of the last two. */
 static const struct model {
     const char *name;
     uint64_t width, linears; /* D; weights */
-} models[] = {{"flux2-dev", 6144, (uint64_t)832 * 6144 * 6144 + 2 * 128 * 6144},
-              {"qwen-edit-2511", 3072, (uint64_t)1430 * 3072 * 3072 + 2 * 64 * 3072},
-              {"step1x-v1p2", 3072, (uint64_t)912 * 3072 * 3072 + 546701312}};
+    double other_gb;
+} models[] = {
+    {"flux2-dev", 6144, (uint64_t)832 * 6144 * 6144 + 2 * 128 * 6144, 2e-9 * 8704 * 6144 * (48 * 15 + 8 * 17)},
+    {"qwen-edit-2511", 3072, (uint64_t)1430 * 3072 * 3072 + 2 * 64 * 3072, 2 * 2e-9 * 8230 * 3072 * 60 * 8},
+    {"step1x-v1p2", 3072, (uint64_t)912 * 3072 * 3072 + 546701312, 2 * 2e-9 * 8640 * 3072 * (38 * 6 + 19 * 8)}};
 
 /* GB and seconds of the table, which has more beside the weights than we take: up to 1.1 GB more travels there. */
 static const struct cell {
@@ -71,11 +76,16 @@ static const struct cell {
     {"step1x-v1p2", 16, 0.53125, 0, 1.42, 0.001},
 };
 
+static const struct model *model_of(const struct cell *c) {
+    const struct model *m = models;
+    while (strcmp(m->name, c->model)) m++;
+    return m;
+}
+
 /* Every linear is somewhere, to the byte, and no square linear more would fit. */
 static void expect_all_used(const struct cell *c, const struct lk_plan *out, const struct lk_plan_placed *t) {
-    const struct model *m = models;
+    const struct model *m = model_of(c);
     double bytes = c->bytes_per_weight ? c->bytes_per_weight : 2;
-    while (strcmp(m->name, c->model)) m++;
     assert_int_equal(t->resident_bytes + t->streamed_bytes, (uint64_t)((double)m->linears * bytes));
     uint64_t left = ((uint64_t)c->gib << 30) - out->placed_bytes - out->beside_bytes;
     assert_true(!t->streamed_bytes || (double)left < bytes * (double)(m->width * m->width));
@@ -102,8 +112,9 @@ static void the_table(void **state) {
         double streamed = (double)t->streamed_bytes * 1e-9, stall = t->placed_s / t->resident_s - 1;
         printf("%-16s %2d GiB %.5f: %5.2f + %5.2f GB, %.3f s a step, stall %.2f %%\n", c->model, c->gib,
                c->bytes_per_weight, (double)t->resident_bytes * 1e-9, streamed, t->placed_s, 100 * stall);
-        if (fabs(streamed - c->streamed_gb) > 1.1 || fabs(t->placed_s / c->seconds - 1) > 0.01 || stall > c->most_stall)
-            fail_msg("expected %.1f GB streamed, %.2f s, at most %.1f %% stall", c->streamed_gb, c->seconds,
+        const double seconds = c->seconds + model_of(c)->other_gb / 1800;
+        if (fabs(streamed - c->streamed_gb) > 1.1 || fabs(t->placed_s / seconds - 1) > 0.01 || stall > c->most_stall)
+            fail_msg("expected %.1f GB streamed, %.3f s, at most %.1f %% stall", c->streamed_gb, seconds,
                      100 * c->most_stall);
         if (!c->bytes_per_weight) plain = t->resident_s;
         if (t->resident_s > 1.025 * plain)
@@ -338,9 +349,40 @@ static void copies_or_readers(void **state) {
     }
 }
 
+/* A step on an H200 (bench/RESULTS.md), and 2.4 to 2.8 s of FLUX.2 on an A100, lie between what plan says. */
+static void ranges_hold_what_was_measured(void **state) {
+    (void)state;
+    static const struct {
+        const char *card, *model;
+        double seconds;
+    } steps[] = {{"sm_90", "flux2-dev", 1.468},
+                 {"sm_90", "qwen-edit-2511", 1.058},
+                 {"sm_90", "step1x-v1p2", 1.034},
+                 {"sm_80", "flux2-dev", 2.4},
+                 {"sm_80", "flux2-dev", 2.8}};
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        struct lk_device *target;
+        struct lk_pipeline *pipeline;
+        struct lk_plan out;
+        assert_ok(lk_device_cuda_describe(steps[i].card, &target));
+        assert_ok(lk_pipeline_open_configs(&pipeline, steps[i].model, LK_BF16));
+        plan(pipeline, target, &out);
+        const struct lk_device_rates rates = lk_device_rates(steps[i].card);
+        const double least = transformer(&out)->placed_s * rates.least, most = transformer(&out)->placed_s * rates.most;
+        printf("%s, %s: %.3f in %.3f to %.3f s\n", steps[i].card, steps[i].model, steps[i].seconds, least, most);
+        assert_true(least < steps[i].seconds && steps[i].seconds < most && most < 1.2 * least);
+        lk_pipeline_close(pipeline);
+        lk_device_free(target);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_table),   cmocka_unit_test(the_table_with_its_own_rest),
-                                       cmocka_unit_test(as_foretold), cmocka_unit_test(chosen),
-                                       cmocka_unit_test(the_least),   cmocka_unit_test(copies_or_readers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(the_table),
+                                       cmocka_unit_test(the_table_with_its_own_rest),
+                                       cmocka_unit_test(as_foretold),
+                                       cmocka_unit_test(chosen),
+                                       cmocka_unit_test(the_least),
+                                       cmocka_unit_test(copies_or_readers),
+                                       cmocka_unit_test(ranges_hold_what_was_measured)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

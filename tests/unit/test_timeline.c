@@ -44,8 +44,9 @@ static double steady_step(struct lk_cuda_device *cuda, int stage) {
             void *found = NULL;
             if (weight) assert_ok(lk_cuda_placed_find(cuda, weight->start, weight->bytes, &found));
             if (weight) assert_non_null(found);
-            clock_driver_run(&cuda->device,
-                             v->gemm_flops / rates.gemm_flops + v->attention_flops / rates.attention_flops);
+            clock_driver_run(&cuda->device, v->gemm_flops / rates.gemm_flops +
+                                                v->attention_flops / rates.attention_flops +
+                                                v->other_bytes / rates.memory_bytes);
         }
     }
     return clock_driver_now(&cuda->device) - before;

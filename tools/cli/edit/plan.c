@@ -6,6 +6,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
 #include "models/pipeline.h"
+#include "models/placement.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/core/print.h"
@@ -104,7 +105,9 @@ static bool has_stage(const struct lk_plan *plan, const char *name) {
     return false;
 }
 
-static void add_placed(cJSON *root, const struct lk_plan *plan, const struct cli_arguments *a) {
+static void add_placed(cJSON *root, const struct lk_plan *plan, const struct cli_arguments *a,
+                       const struct lk_device *target) {
+    const struct lk_device_rates rates = lk_device_rates(target->architecture);
     if (a->job.run.vram) cJSON_AddNumberToObject(root, "vram_bytes", (double)a->job.run.vram);
     if (a->job.run.host_ram) cJSON_AddNumberToObject(root, "host_ram_bytes", (double)a->job.run.host_ram);
     cJSON_AddStringToObject(root, "fits",
@@ -126,6 +129,8 @@ static void add_placed(cJSON *root, const struct lk_plan *plan, const struct cli
         cJSON_AddNumberToObject(o, "streamed_bytes", (double)p->streamed_bytes);
         cJSON_AddNumberToObject(o, "ring_bytes", (double)p->ring_bytes);
         cJSON_AddNumberToObject(o, "seconds", p->placed_s);
+        cJSON_AddNumberToObject(o, "seconds_low", p->placed_s * rates.least);
+        cJSON_AddNumberToObject(o, "seconds_high", p->placed_s * rates.most);
         cJSON_AddNumberToObject(o, "seconds_resident", p->resident_s);
         cJSON_AddItemToArray(stages, o);
     }
@@ -175,7 +180,8 @@ static enum lk_code plan_rewrite(const struct cli_arguments *a, int n_images, co
 }
 
 static enum lk_code print_json(const struct lk_plan *plan, const struct totals *t, const struct cli_arguments *a,
-                               const struct lk_plan *rewrite, bool has_memory) {
+                               const struct lk_plan *rewrite, const struct lk_device *target) {
+    const bool has_memory = target->memory->place != NULL;
     cJSON *root = cJSON_CreateObject();
     cJSON_AddStringToObject(root, "family", plan->family);
     cJSON_AddBoolToObject(root, "only_planned", is_only_planned(plan));
@@ -200,7 +206,7 @@ static enum lk_code print_json(const struct lk_plan *plan, const struct totals *
     cJSON_AddNumberToObject(total, "tflop", (double)t->flops * 1e-12);
     cJSON_AddNumberToObject(total, "resident_bytes", (double)t->resident_bytes);
     cJSON_AddNumberToObject(total, "staged_bytes", (double)t->staged_bytes);
-    if (has_memory) add_placed(root, plan, a);
+    if (has_memory) add_placed(root, plan, a, target);
     if (rewrite) rewrite_json(root, rewrite, has_memory);
     char *text = cJSON_Print(root);
     if (text) puts(text);
@@ -209,10 +215,16 @@ static enum lk_code print_json(const struct lk_plan *plan, const struct totals *
     return text ? LK_OK : lk_fail(LK_E_NOMEM, "plan: out of memory for the report");
 }
 
-static void print_placed(const struct lk_plan *plan) {
+static void print_placed(const struct lk_plan *plan, const struct lk_device *target) {
+    const struct lk_device_rates rates = lk_device_rates(target->architecture);
     char resident[32], streamed[32], ring[32], all[32], host[32];
     if (plan->whole) {
-        printf("placement: all weights resident\n");
+        const struct lk_plan_placed *t = lk_plan_transformer(plan);
+        printf("placement: all weights resident");
+        if (t)
+            printf("; a step: %.2f s (80 %%: %.2f to %.2f)", t->placed_s, t->placed_s * rates.least,
+                   t->placed_s * rates.most);
+        printf("\n");
         return;
     }
     printf("\n%-14s %11s %11s %11s %13s %s\n", "placement", plan->n_ranks ? "own share" : "resident",
@@ -222,7 +234,8 @@ static void print_placed(const struct lk_plan *plan) {
         printf("%-14s %11s %11s %11s %13.3f", p->name, cli_bytes(p->resident_bytes, resident),
                cli_bytes(p->streamed_bytes, streamed), cli_bytes(p->ring_bytes, ring), p->placed_s);
         if (!strcmp(p->name, "transformer") || !strcmp(p->name, "decoder"))
-            printf(" a step, +%.1f%% for waiting", 100 * fmax(0, p->placed_s / p->resident_s - 1));
+            printf(" a step (80 %%: %.2f to %.2f), +%.1f%% for waiting", p->placed_s * rates.least,
+                   p->placed_s * rates.most, 100 * fmax(0, p->placed_s / p->resident_s - 1));
         printf("\n");
     }
     cli_bytes(plan->placed_bytes + plan->beside_bytes, all);
@@ -250,7 +263,7 @@ static enum lk_code judge(const struct lk_plan *plan, const struct lk_plan *rewr
                        plan->n_ranks ? " on each GPU, for its share of them" : "",
                        a->job.run.vram ? "the budget is" : "less is free",
                        a->job.run.vram ? cli_bytes(a->job.run.vram, budget) : "");
-    if (!a->json) print_placed(plan);
+    if (!a->json) print_placed(plan, target);
     return LK_OK;
 }
 
@@ -320,7 +333,7 @@ static enum lk_code plan(struct lk_pipeline *pipeline, struct lk_device *target,
     struct totals t = sum(&out, target);
     enum lk_code rc = LK_OK;
     if (a->json)
-        rc = print_json(&out, &t, a, rewrite, target->memory->place != NULL);
+        rc = print_json(&out, &t, a, rewrite, target);
     else
         print_text(&out, &t, &a->job.run);
     if (rewrite && !a->json) print_rewrite(rewrite, target);

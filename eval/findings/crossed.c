@@ -42,6 +42,18 @@ bool lk_claim_rivals(const struct asked *a, const struct lk_claims_family *famil
     return level != other && (all || kind_of(a, level) == kind_of(a, other));
 }
 
+int lk_claim_n_rivals(const struct asked *a, const struct lk_claims_family *family, int level) {
+    int n, rivals = 0;
+    const struct lk_levels *levels = lk_claim_factor(a, family, &n);
+    for (int l = 0; l < levels->count; l++) {
+        bool used = false;
+        for (int i = 0; i < n && !used; i++) used = levels->of[i] == l;
+        if (!used && l == level) return -1;
+        rivals += used && lk_claim_rivals(a, family, level, l);
+    }
+    return rivals;
+}
+
 const struct lk_residual_maker *lk_claim_prompts(const struct asked *a, const struct lk_claims_family *family) {
     return &a->prompts[family->family == LK_CLAIM_KIND ? family->attribute : LK_KINDS];
 }
@@ -403,7 +415,7 @@ enum lk_code lk_claims_of(const struct lk_outcomes *outcomes, const struct lk_cl
                                                : lk_claim_models(&a, family);
         if (!rc && options->ranges && family->family == LK_CLAIM_GROUP)
             rc = find_ranges(&a, LK_CLAIM_GROUP, family->attribute);
-        if (!rc && options->measured && family->family == LK_CLAIM_GROUP) rc = lk_claim_measure_all(&a, family);
+        if (!rc && options->measured && family->family != LK_CLAIM_MODEL) rc = lk_claim_measure_all(&a, family);
     }
     if (!rc && options->ranges && a.n_columns) rc = find_ranges(&a, LK_CLAIM_KIND, 0);
     if (!rc) rc = out->notes.rc;

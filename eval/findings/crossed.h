@@ -97,8 +97,8 @@ struct lk_claims {
     struct lk_claims_range *ranges; /* where asked for: of each attribute with several levels, of the kinds, and each
                                        known outcome */
     size_t n_ranges, ranges_capacity;
-    struct lk_claim *measured; /* where asked for: of each attribute, outcome, model and level, rare ones too; p is 1
-                                  where they were too rare to be judged */
+    struct lk_claim *measured; /* where asked for: of each factor but models, each outcome, model and level, rare ones
+                                  too; p is 1 where they were too rare to be judged */
     size_t n_measured, measured_capacity;
     struct lk_claims_family families[LK_MAX_ATTRIBUTES + LK_PROMPT_FACTORS + 1];
     int n_families;

@@ -37,6 +37,8 @@ enum { LK_RARE = 5 }; /* sources that must have an outcome, and as many that lac
 const struct lk_levels *lk_claim_factor(const struct asked *a, const struct lk_claims_family *family, int *n);
 /* Whether a level is compared with another: that of a subcategory only with the others of its kind. */
 bool lk_claim_rivals(const struct asked *a, const struct lk_claims_family *family, int level, int other);
+/* How many levels that something has a level is compared with; -1: nothing has it. */
+int lk_claim_n_rivals(const struct asked *a, const struct lk_claims_family *family, int level);
 /* The residuals of the prompts under a family's question. */
 const struct lk_residual_maker *lk_claim_prompts(const struct asked *a, const struct lk_claims_family *family);
 

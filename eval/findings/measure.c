@@ -6,8 +6,14 @@
 #include "eval/findings/internal.h"
 #include "eval/stats/special/special.h"
 
-enum { LEAST_PROMPTS = 3 }; /* of a subcategory that gets an interval */
-enum { WIDE = 60 };         /* percentage points: an interval beyond says nothing */
+enum { LEAST_DF = 3 }; /* of people and of prompts, each by themselves */
+
+/* Why a contrast has no interval: its design leaves too little. Not its width or the variance that was seen: what is
+ * narrow by chance would be what is shown, and 15 % of it beyond the truth. */
+static const char *too_few(const struct asked *a, const struct lk_crossed *r) {
+    if (r->source_df < LEAST_DF) return "too few people";
+    return !a->options->prompts_are_all && r->prompt_df < LEAST_DF ? "too few prompts" : NULL;
+}
 
 /* Weights of the sources, and the attributes in an order that begins with the one that is asked about. */
 static enum lk_code weigh_groups(struct asked *a, int attribute, const struct lk_claim *claim, const char **why) {
@@ -125,18 +131,12 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
     claim->effect_p = r.no_test ? 1 : r.p;
     claim->no_interval = lk_crossed_interval(&r, confidence, &claim->low, &claim->high) ? NULL : r.no_interval;
     claim->low = fmax(claim->low, -1), claim->high = fmin(claim->high, 1);
+    if (!claim->no_interval) claim->no_interval = too_few(a, &r);
     claim->shares = lk_crossed_shares(&r);
     if (family->family == LK_CLAIM_GROUP) {
         const struct lk_levels *of = &a->attributes[family->attribute];
         claim->adjusted = !plain(a, of, claim->level);
         if (!claim->adjusted) LK_TRY(few_groups(a, &table, column, family->attribute, confidence, claim));
-    }
-    if (!claim->no_interval && (r.df < 3 || claim->high - claim->low > WIDE / 100.0))
-        claim->no_interval = family->family == LK_CLAIM_KIND ? "too few prompts" : "too few people";
-    if (family->family == LK_CLAIM_KIND && family->attribute == LK_SUBCATEGORIES) {
-        int n_level = 0;
-        for (int p = 0; p < a->n_prompts; p++) n_level += a->of_prompts[LK_SUBCATEGORIES].of[p] == claim->level;
-        if (n_level < LEAST_PROMPTS) claim->no_interval = "fewer than 3 prompts";
     }
     double above = 0, all = 0;
     for (int i = 0; i < (family->family == LK_CLAIM_KIND ? a->n_prompts : a->n_sources); i++) {
@@ -153,11 +153,12 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
 }
 
 /* Of two levels only the higher one was judged. */
-static double p_of(const struct lk_claims *claims, const struct lk_claim *x, int n_levels) {
-    for (size_t i = 0; i < claims->n_cells; i++) {
-        const struct lk_claim_cell *c = &claims->cells[i];
+static double p_of(const struct asked *a, const struct lk_claims_family *family, const struct lk_claim *x) {
+    const bool two = lk_claim_n_rivals(a, family, x->level) == 1;
+    for (size_t i = 0; i < a->claims->n_cells; i++) {
+        const struct lk_claim_cell *c = &a->claims->cells[i];
         if (c->family == x->family && c->attribute == x->attribute && c->outcome == x->outcome &&
-            c->model == x->model && (c->level == x->level || n_levels == 2))
+            c->model == x->model && (c->level == x->level || (two && lk_claim_rivals(a, family, x->level, c->level))))
             return c->p;
     }
     return 1;
@@ -165,8 +166,8 @@ static double p_of(const struct lk_claims *claims, const struct lk_claim *x, int
 
 enum lk_code lk_claim_measure_all(struct asked *a, const struct lk_claims_family *family) {
     struct lk_claims *claims = a->claims;
-    const struct lk_levels *of = &a->attributes[family->attribute];
-    const int n_levels = lk_levels_used(of, a->n_sources, NULL);
+    int n;
+    const struct lk_levels *of = lk_claim_factor(a, family, &n);
     for (int c = 0; c < a->n_columns; c++)
         for (int l = 0; l < of->count; l++) {
             struct lk_claim claim = {.family = family->family,
@@ -175,11 +176,9 @@ enum lk_code lk_claim_measure_all(struct asked *a, const struct lk_claims_family
                                      .model = a->columns[c].model,
                                      .level = l,
                                      .against = -1};
-            bool used = false;
-            for (int s = 0; s < a->n_sources && !used; s++) used = of->of[s] == l;
-            if (!used) continue;
+            if (lk_claim_n_rivals(a, family, l) < 1) continue;
             LK_TRY(lk_claim_measure(a, family, &a->columns[c], &claim));
-            claim.p = p_of(claims, &claim, n_levels);
+            claim.p = p_of(a, family, &claim);
             LK_TRY(lk_grow(&claims->measured, &claims->measured_capacity, claims->n_measured + 1,
                            sizeof *claims->measured));
             claims->measured[claims->n_measured++] = claim;

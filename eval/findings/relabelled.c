@@ -78,25 +78,12 @@ static enum lk_code relabel(struct asked *a, struct lk_claims_family *family, st
                               &j->r);
 }
 
-/* How many levels that something has a level is compared with; -1: nothing has it. */
-static int n_rivals(const struct asked *a, const struct lk_claims_family *family, int level) {
-    int n, rivals = 0;
-    const struct lk_levels *levels = lk_claim_factor(a, family, &n);
-    for (int l = 0; l < levels->count; l++) {
-        bool used = false;
-        for (int i = 0; i < n && !used; i++) used = levels->of[i] == l;
-        if (!used && l == level) return -1;
-        rivals += used && lk_claim_rivals(a, family, level, l);
-    }
-    return rivals;
-}
-
 /* Cells by t; of two levels the higher one is the name. */
 static enum lk_code sort_cells(const struct asked *a, const struct lk_claims_family *family, struct judged *j) {
     j->cells = lk_calloc((size_t)(j->r.n_columns * j->r.n_levels) + 1, sizeof *j->cells);
     if (!j->cells) return lk_fail(LK_E_NOMEM, "findings: out of memory");
     for (int l = 0; l < j->r.n_levels; l++) {
-        const int rivals = n_rivals(a, family, l);
+        const int rivals = lk_claim_n_rivals(a, family, l);
         for (int c = 0; c < j->r.n_columns && rivals > 0; c++) {
             const int i = c * j->r.n_levels + l;
             if (rivals == 1 && j->r.difference[i] < 0) continue;

@@ -111,7 +111,7 @@ static void difference_rows(struct lk_table *t, const struct counts *c, const st
         bool any = false;
         for (size_t i = 0; i < claims->n_measured; i++) {
             const struct lk_claim *x = &claims->measured[i];
-            if (x->attribute != attribute || x->model != m) continue;
+            if (x->family != LK_CLAIM_GROUP || x->attribute != attribute || x->model != m) continue;
             if (!any) lk_table_heading(t, c->o->model_names[m]);
             any = true;
             difference_row(t, c, claims, x, alpha);

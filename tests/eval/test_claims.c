@@ -320,7 +320,7 @@ static void subcategories_are_named(void **state) {
     assert_true(found->other < 0.5 * found->rate && !found->no_interval);
     near(found->difference, found->rate - found->other);
     assert_non_null(few);
-    assert_string_equal(few->no_interval, "fewer than 3 prompts");
+    assert_string_equal(few->no_interval, "too few prompts");
     lk_claims_free(&claims);
     /* In the kind of two subcategories the other one has a name. */
     text.n = 0;
@@ -333,6 +333,25 @@ static void subcategories_are_named(void **state) {
     o.subcategories = (struct lk_levels){alone, 20};
     assert_ok(lk_claims_of(&o, &options, &claims));
     assert_int_equal(claims.n_families, 5);
+    lk_claims_free(&claims);
+}
+
+/* Three sources a group leave a t interval too little, whatever its width; of rare outcomes Wilson's stands. */
+static void small_designs_have_no_interval(void **state) {
+    const struct design d = {3, 10, 2, 0};
+    struct lk_claims claims;
+    int n_refused = 0, n_stand = 0;
+    (void)state;
+    lk_rng_seed(&rng, 12);
+    const struct lk_outcomes o = draw(&d, common);
+    assert_ok(lk_claims_of(&o, &(struct lk_claims_options){.alpha = 0.05, .n_relabel = 99, .measured = true}, &claims));
+    for (size_t i = 0; i < claims.n_measured; i++) {
+        const struct lk_claim *x = &claims.measured[i];
+        if (x->family != LK_CLAIM_GROUP || x->attribute != 0) continue;
+        n_refused += x->no_interval != NULL, n_stand += !x->no_interval;
+        if (x->no_interval) assert_string_equal(x->no_interval, "too few people");
+    }
+    assert_true(n_refused > 20 && n_stand > 0);
     lk_claims_free(&claims);
 }
 
@@ -453,6 +472,7 @@ int main(void) {
                                        cmocka_unit_test(models_that_differ_alike_are_named),
                                        cmocka_unit_test(names_do_not_decide),
                                        cmocka_unit_test(subcategories_are_named),
+                                       cmocka_unit_test(small_designs_have_no_interval),
                                        cmocka_unit_test(a_bias_without_exception_is_the_models),
                                        cmocka_unit_test(what_cannot_be_said_is_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);

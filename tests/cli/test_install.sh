@@ -34,6 +34,16 @@ flags=$(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs likenes
 others=$(nm -g --defined-only "$prefix/lib/liblikeness.a" | awk 'NF == 3 { print $3 }' | grep -v '^lk_' |
     grep -v '^__' || true)
 [ -z "$others" ] || { echo "symbols without lk_: $others" && exit 1; }
+# The shared library exports what the installed headers declare, and no more: tools/likeness.map is that list.
+find "$prefix/include/likeness" -name '*.h' -exec cat {} + | grep -v '^ *[*/]' | grep -oE '\<lk_[a-z0-9_]+ *[([]|\<lk_[a-z0-9_]+;' | tr -d ' ([;' |
+    LC_ALL=C sort -u >declared
+nm -g --defined-only "$prefix/lib/liblikeness.a" | awk 'NF == 3 { print $3 }' | LC_ALL=C sort -u | LC_ALL=C comm -12 declared - >api
+sed -n 's/^    \(lk_[a-z0-9_]*\);$/\1/p' "$SOURCE_DIR/tools/likeness.map" | LC_ALL=C sort >exported
+diff api exported || { echo "tools/likeness.map: < are declared in public headers, > are not" && exit 1; }
+if [ -f "$prefix/lib/liblikeness.so" ] && [ -z "$sanitizers" ]; then
+    nm -D --defined-only "$prefix/lib/liblikeness.so" | awk '{ print $3 }' | LC_ALL=C sort | diff exported - ||
+        { echo "liblikeness.so exports other names than tools/likeness.map" && exit 1; }
+fi
 { cat "$prefix/share/doc/likeness/examples/edit.c" && echo 'int json_find(void); int json_find(void) { return 0; }'; } >own.c
 # shellcheck disable=SC2086
 "$(cached CMAKE_C_COMPILER)" -std=c11 $sanitizers own.c $flags -o own

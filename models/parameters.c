@@ -50,7 +50,9 @@ const struct lk_parameter lk_parameters[] = {
     /* cuda:1 is a device as well: checked where it is opened */
     {"device", "device", NULL, 0, LK_PARAMETER_TEXT, RUN(device), .record = LK_RECORD_ALWAYS, .machine = true,
      .group = "Model", .unit = "NAME", .initial = "cpu", .choices = "cpu|cuda",
-     .help = "where to compute (cuda:1 is the second GPU); a device that is not there is an error, never a fallback"},
+     .help =
+         "where to compute (cuda:1 is the second GPU); a device that is not there is an error, never a fallback. Of "
+         "plan and study plan also a GPU that need not be there: sm_80 (A100), sm_86, sm_89, sm_90 or sm_120"},
     {"gemm", "gemm", NULL, 0, LK_PARAMETER_CHOICE, RUN(gemm), .record = LK_RECORD_USED, .label = "gemm",
      .a1111 = "GEMM", .group = "Model", .unit = "NAME", .initial = "own", .choices = "own|cublaslt",
      .help = "who computes matrix products on a cuda device: this program, or NVIDIA's cuBLASLt if it is installed "

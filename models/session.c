@@ -50,7 +50,11 @@ static enum lk_code open_device(const struct lk_job_run *run, struct lk_device *
     if (!strcmp(run->device, "cpu")) return lk_device_cpu_create(run->threads, out);
     if (strcmp(run->device, "cuda") &&
         (sscanf(run->device, "cuda:%4d%n", &index, &length) != 1 || run->device[length] || index < 0))
-        return lk_fail(LK_E_USAGE, "device \"%.80s\": expected cpu, cuda or cuda:INDEX", run->device);
+        return lk_fail(
+            LK_E_USAGE,
+            "device \"%.80s\": expected cpu, cuda or cuda:INDEX (plan and study plan also take sm_80, an A100, and the "
+            "like)",
+            run->device);
     LK_TRY(lk_device_cuda_create(index, out));
     (*out)->budget.bytes = run->vram;
     (*out)->budget.host_bytes = run->host_ram;

@@ -222,13 +222,13 @@ static void print_placed(const struct lk_plan *plan, const struct lk_device *tar
         const struct lk_plan_placed *t = lk_plan_transformer(plan);
         printf("placement: all weights resident");
         if (t)
-            printf("; a step: %.2f s (80 %%: %.2f to %.2f)", t->placed_s, t->placed_s * rates.least,
+            printf("; a step, modelled: %.2f s (80 %%: %.2f to %.2f)", t->placed_s, t->placed_s * rates.least,
                    t->placed_s * rates.most);
         printf("\n");
         return;
     }
     printf("\n%-14s %11s %11s %11s %13s %s\n", "placement", plan->n_ranks ? "own share" : "resident",
-           plan->n_ranks ? "gathered" : "streamed", "ring", "seconds", "");
+           plan->n_ranks ? "gathered" : "streamed", "ring", "modelled s", "");
     for (int i = 0; i < plan->n_placed; i++) {
         const struct lk_plan_placed *p = &plan->placed[i];
         printf("%-14s %11s %11s %11s %13.3f", p->name, cli_bytes(p->resident_bytes, resident),

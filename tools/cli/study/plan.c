@@ -164,8 +164,8 @@ static void print_text(const struct groups *groups, int n_devices, double price,
     double flops = 0, hours = 0, quickest = 0, slowest = 0;
     size_t n = 0, n_unmade = 0;
     bool timed = groups->n && groups->list[0].seconds > 0;
-    printf("%-10s %-7s %7s %10s %10s %5s %11s%s\n", "experiment", "model", "jobs", "sources", "size", "steps", "PFLOP",
-           timed ? "   s/picture       hours" : "");
+    printf("%-10s %-7s %7s %10s %10s %5s %11s%s\n", "experiment", "model", "jobs", "references", "size", "steps",
+           "PFLOP", timed ? "   s/picture       hours" : "");
     for (size_t i = 0; i < groups->n; i++) {
         const struct group *g = &groups->list[i];
         char size[32];
@@ -189,8 +189,8 @@ static void print_text(const struct groups *groups, int n_devices, double price,
     if (timed) printf(" %11s %11.5g", "", hours);
     printf("\n");
     if (timed)
-        printf("on %d such GPU%s: %.4g pictures an hour, %.4g hours%s\n", n_devices, n_devices == 1 ? "" : "s",
-               n_devices * (double)n / hours, hours / n_devices, remark);
+        printf("on %d such GPU%s%s: %.4g pictures an hour, %.4g hours%s\n", n_devices, n_devices == 1 ? "" : "s",
+               slowest > 0 ? "" : ", modelled", n_devices * (double)n / hours, hours / n_devices, remark);
     if (slowest > 0)
         printf("by the quickest and the slowest image measured: %.4g to %.4g hours\n", quickest / n_devices,
                slowest / n_devices);

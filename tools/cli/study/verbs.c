@@ -138,7 +138,14 @@ const struct cli_verb cli_study_verbs[] = {
                                    "print what was made as JSON",
                                    NULL},
      .with_study = study_run_all},
-    {.name = "status", .summary = "say how far a run is", .operands = "DIR", .options = "json", .run = study_status},
+    {.name = "status",
+     .summary = "say how far a run is",
+     .operands = "DIR",
+     .options = "json",
+     .text =
+         "DIR is the run's folder. Says of each model how many outputs are made, failed and open, and of workers that "
+         "are gone what they left.",
+     .run = study_status},
     {.name = "prune",
      .summary = "delete what a changed study no longer asks for",
      .operands = "DIR",
@@ -175,7 +182,10 @@ const struct cli_verb cli_study_verbs[] = {
      .summary = "print the batch script of a job array that runs a study",
      .operands = "STUDY.json",
      .options = "output! tasks devices",
-     .says = (const char *const[]){RUN_FOLDER, "devices", NULL, "the devices of each task [default: the study's]",
+     .text =
+         "Each task makes a part of the outputs; 'study merge' then puts the parts together, and 'judge run' asks the "
+         "judges, which the script does not. Partition, account and time are yours to add (sbatch --time=...).",
+     .says = (const char *const[]){RUN_FOLDER, "devices", NULL, "the devices of each task [default: cuda, one GPU]",
                                    "tasks", NULL, "tasks of the job array", NULL},
      .with_study = study_slurm},
     {.name = "k8s",

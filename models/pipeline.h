@@ -156,6 +156,7 @@ struct lk_result {
     int n_cut_ids;         /* of the prompt, or of the negative one: those that the model does not read */
     char mask_sha256[65];  /* of the bits; "": no mask */
     double mask_edited;    /* the share of pixels that may change */
+    int64_t mask_soft;     /* pixels that the mask's file has neither black nor white */
     bool kept_exact;       /* the others have the source's bytes */
     double seam[2];        /* lk_mask_seam of the image and of the source */
     char noise_sha256[65]; /* of the noise as drawn, little-endian bytes in its dtype */

@@ -206,7 +206,7 @@ enum lk_code lk_study_check_mask(const struct lk_study *s, const struct lk_study
     struct lk_image mask;
     if (m->drawn.recipe.what) return check_drawn(s, m, source, image);
     if (!m->mask) return LK_OK;
-    LK_TRY(lk_mask_read(m->masks[source].file, image, &mask));
+    LK_TRY(lk_mask_read(m->masks[source].file, image, &mask, &(int64_t){0}));
     lk_image_free(&mask);
     return LK_OK;
 }

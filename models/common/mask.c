@@ -25,7 +25,7 @@ static enum lk_code check_format(const char *path, const unsigned char *bytes, s
     return lk_fail(LK_E_IMAGE, "%s: expected a mask, a grey PNG of 8 bits or 1, got %s; save it as such", path, got);
 }
 
-static enum lk_code make_binary(const char *path, const struct lk_image *from, struct lk_image *out) {
+static enum lk_code make_binary(const char *path, const struct lk_image *from, struct lk_image *out, int64_t *n_soft) {
     const size_t n = (size_t)from->width * (size_t)from->height;
     size_t n_edited = 0;
     LK_TRY(lk_image_new(out, from->width, from->height, 1));
@@ -35,6 +35,7 @@ static enum lk_code make_binary(const char *path, const struct lk_image *from, s
             return lk_fail(LK_E_IMAGE, "%s: expected a grey mask, got colours", path);
         out->pixels[i] = *value >= EDITED ? 255 : 0;
         n_edited += *value >= EDITED;
+        *n_soft += *value != 0 && *value != 255;
     }
     if (n_edited && n_edited < n) return LK_OK;
     return lk_fail(LK_E_INPUT, "%s: expected a mask with white, which is edited, and black, which is kept, got %s; %s",
@@ -43,25 +44,26 @@ static enum lk_code make_binary(const char *path, const struct lk_image *from, s
 }
 
 enum lk_code lk_mask_decode(const char *path, const void *bytes, size_t n, const struct lk_image *source,
-                            struct lk_image *out) {
+                            struct lk_image *out, int64_t *n_soft) {
     struct lk_image image = {0};
     *out = (struct lk_image){0};
+    *n_soft = 0;
     enum lk_code rc = check_format(path, bytes, n);
     if (!rc) rc = lk_image_decode(&image, bytes, n, path, true, 0);
     if (!rc && (image.width != source->width || image.height != source->height))
         rc = lk_fail(LK_E_IMAGE_SIZE, "%s: expected a mask of the first image's size, %dx%d, got %dx%d", path,
                      source->width, source->height, image.width, image.height);
-    if (!rc) rc = make_binary(path, &image, out);
+    if (!rc) rc = make_binary(path, &image, out, n_soft);
     lk_image_free(&image);
     if (rc) lk_image_free(out);
     return rc;
 }
 
-enum lk_code lk_mask_read(const char *path, const struct lk_image *source, struct lk_image *out) {
+enum lk_code lk_mask_read(const char *path, const struct lk_image *source, struct lk_image *out, int64_t *n_soft) {
     char *bytes;
     size_t n;
     LK_TRY(lk_read_file(path, MAX_MASK_BYTES, &bytes, &n));
-    const enum lk_code rc = lk_mask_decode(path, bytes, n, source, out);
+    const enum lk_code rc = lk_mask_decode(path, bytes, n, source, out, n_soft);
     lk_free(bytes);
     return rc;
 }
@@ -93,7 +95,7 @@ enum lk_code lk_mask_begin(struct lk_walk *w) {
     const struct lk_image *source = &q->images[0];
     if (source->channels == 2 || source->channels == 4)
         return lk_fail(LK_E_IMAGE, "mask: expected a first image without transparency, got one with an alpha channel");
-    LK_TRY(lk_mask_read(q->mask, source, &w->mask.image));
+    LK_TRY(lk_mask_read(q->mask, source, &w->mask.image, &w->result->mask_soft));
     char *got = w->result->mask_sha256;
     lk_mask_digest(&w->mask.image, got);
     if (q->mask_sha256 && strcmp(q->mask_sha256, got) != 0)

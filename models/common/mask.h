@@ -5,12 +5,13 @@
 #include "models/common/walk.h"
 
 /* A PNG of the source's size, grey, of 1 or 8 bits and without alpha: values from 128 on are edited, the others kept.
- * out: 255 and 0. LK_E_IMAGE and LK_E_IMAGE_SIZE for other files, LK_E_INPUT where nothing is edited or nothing kept.
+ * out: 255 and 0; *n_soft: values that were neither. LK_E_IMAGE and LK_E_IMAGE_SIZE for other files, LK_E_INPUT where
+ * nothing is edited or nothing kept.
  */
-enum lk_code lk_mask_read(const char *path, const struct lk_image *source, struct lk_image *out);
+enum lk_code lk_mask_read(const char *path, const struct lk_image *source, struct lk_image *out, int64_t *n_soft);
 /* The same of a file's n bytes; path: what messages call it. */
 enum lk_code lk_mask_decode(const char *path, const void *bytes, size_t n, const struct lk_image *source,
-                            struct lk_image *out);
+                            struct lk_image *out, int64_t *n_soft);
 /* SHA-256 of its size and bits. */
 void lk_mask_digest(const struct lk_image *mask, char sha256[65]);
 

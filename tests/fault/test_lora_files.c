@@ -325,18 +325,29 @@ static void large_metadata(void **state) {
     lk_free(text);
 }
 
-/* A name with a NUL in it would be another one for all that read it as text. */
-static void nul_in_a_name(void **state) {
-    (void)state;
-    static const char json[] =
-        "{\"x\\u0000.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]}}";
-    char bytes[sizeof json + 12] = {sizeof json - 1};
+static void refuse_header(const char *json, enum lk_code code, const char *says) {
+    const size_t n = strlen(json);
+    char bytes[256] = {(char)n};
     struct lk_loras *loras;
-    const char *path = test_path("lora_nul.safetensors");
-    memcpy(bytes + 8, json, sizeof json - 1);
-    test_write(path, bytes, 8 + sizeof json - 1 + 4);
-    assert_fails(lk_loras_open(&loras, &path, 1, true), LK_E_ST_JSON, "lora_nul");
+    const char *path = test_path("lora_forged.safetensors");
+    memcpy(bytes + 8, json, n);
+    test_write(path, bytes, 8 + n + 4);
+    assert_fails(lk_loras_open(&loras, &path, 1, true), code, says);
+    assert_non_null(strstr(lk_error_text(), "lora_forged"));
     unlink(path);
+}
+
+/* A name with a NUL in it, which would be another one for all that read it as text; one that is there twice; a rank
+ * whose matrix has more bytes than can be counted. */
+static void forged_headers(void **state) {
+    (void)state;
+    refuse_header("{\"x\\u0000.lora_A.weight\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]}}",
+                  LK_E_ST_JSON, "");
+    refuse_header("{\"x.lora_A\":{\"dtype\":\"F32\",\"shape\":[1,1],\"data_offsets\":[0,4]},"
+                  "\"x.lora_A\":{\"dtype\":\"F32\",\"shape\":[0,1],\"data_offsets\":[4,4]}}",
+                  LK_E_ST_DUPLICATE, "x.lora_A");
+    refuse_header("{\"x.lora_A\":{\"dtype\":\"F32\",\"shape\":[1024,9007199254740992],\"data_offsets\":[0,4]}}",
+                  LK_E_ST_SHAPE, "the shape overflows");
 }
 
 /* No two names of a released model are one: that is checked as they are bound. */
@@ -394,7 +405,7 @@ int main(void) {
         cmocka_unit_test(names_of_released_models),
         cmocka_unit_test(memory),
         cmocka_unit_test(large_metadata),
-        cmocka_unit_test(nul_in_a_name),
+        cmocka_unit_test(forged_headers),
         cmocka_unit_test(changed_while_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     size_t n = size - 1;
     uint8_t *bytes = data[0] & 64 ? file_of(data + 1, n, &n) : lk_malloc(n);
     struct lk_image source = {0}, mask = {0};
+    int64_t n_soft;
     if (!bytes) return 0;
     if (!(data[0] & 64)) memcpy(bytes, data + 1, n);
     if (data[0] & 1 && lk_png_has_signature(bytes, n)) repair_crcs(bytes, n);
@@ -64,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (height < 1 || height > MOST) height = 64;
     if (lk_image_new(&source, data[0] & 2 ? height : width, data[0] & 2 ? width + 1 : height, 3)) abort();
     for (size_t i = 0; i < (size_t)source.width * (size_t)source.height * 3; i++) source.pixels[i] = (uint8_t)i;
-    if (!lk_mask_decode("fuzz", bytes, n, &source, &mask))
+    if (!lk_mask_decode("fuzz", bytes, n, &source, &mask, &n_soft))
         use(&mask, &source, data[0]);
     else if (mask.pixels || !*lk_error_text())
         abort();

@@ -216,7 +216,9 @@ static void test_edits(void **state) {
             assert_int_equal(result.image.height, job.image.height);
             n_pixels = (size_t)job.image.width * (size_t)job.image.height;
             struct lk_image mask;
-            assert_ok(lk_mask_read(job.request.mask, &job.image, &mask));
+            int64_t n_soft;
+            assert_ok(lk_mask_read(job.request.mask, &job.image, &mask, &n_soft));
+            assert_int_equal(n_soft, 0);
             size_t n_other = 0;
             for (size_t i = 0; i < n_pixels; i++) {
                 const bool same = !memcmp(result.image.pixels + 3 * i, job.image.pixels + 3 * i, 3);

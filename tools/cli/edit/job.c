@@ -224,6 +224,10 @@ static void done(void *context, struct lk_queued *queued) {
     if (result->n_cut_ids)
         lk_log(LK_LOG_WARNING, "%s: the last %d tokens of a prompt were left out: the model does not read as many",
                it->job->output, result->n_cut_ids);
+    if (result->mask_soft)
+        lk_log(LK_LOG_WARNING,
+               "%s: %lld pixels are neither black nor white: those from 128 on were edited, the others kept",
+               it->job->job.request.mask, (long long)result->mask_soft);
     puts(it->job->output);
     if (s->jobs->file)
         lk_log(LK_LOG_INFO, "%s: %dx%d, %d steps", it->job->output, result->width, result->height, result->n_steps);

@@ -31,7 +31,7 @@ static enum lk_code invert(const char *path, struct lk_image *mask, char **text)
     struct lk_image size = {0};
     char sha256[65];
     LK_TRY(lk_image_read(&size, path, true, 0));
-    enum lk_code rc = lk_mask_read(path, &size, mask);
+    enum lk_code rc = lk_mask_read(path, &size, mask, &(int64_t){0});
     lk_image_free(&size);
     if (!rc) rc = lk_digest_file(LK_DIGEST_SHA256, path, sha256);
     if (rc) return rc;

@@ -54,12 +54,13 @@ enum gpusim_lazy {
     GPUSIM_LAZY_ALL,   /* until all streams of the process are, while no other thread may call the driver */
 };
 
-/* Settings, read once from the environment (GPUSIM_SEED, GPUSIM_MEMORY, GPUSIM_DEVICES, GPUSIM_THREADS, GPUSIM_ISA,
- * GPUSIM_MUFU, GPUSIM_CHECKS, GPUSIM_LAZY, GPUSIM_WATCHDOG, GPUSIM_EXIT_CODE, GPUSIM_SAMPLE, GPUSIM_REPORT,
+/* Settings, read once from the environment (GPUSIM_SEED, GPUSIM_MEMORY, GPUSIM_PAGES, GPUSIM_DEVICES, GPUSIM_THREADS,
+ * GPUSIM_ISA, GPUSIM_MUFU, GPUSIM_CHECKS, GPUSIM_LAZY, GPUSIM_WATCHDOG, GPUSIM_EXIT_CODE, GPUSIM_SAMPLE, GPUSIM_REPORT,
  * GPUSIM_REPORT_KERNELS, GPUSIM_REPORT_BY). */
 struct gpusim_settings {
     uint64_t seed;
     uint64_t memory_bytes; /* per device */
+    uint64_t pages;        /* bytes that allocations are counted in, a power of two; hardware has 2 MiB */
     int n_devices;
     int n_threads;   /* host threads that run blocks */
     const char *isa; /* NULL: the best that the CPU has */
@@ -160,7 +161,7 @@ __attribute__((visibility("default"))) const char *gpusim_failed_call(void);
 /* The most bytes of device memory in use at once since the last call of this with the device (which starts afresh),
  * modules' variables among them (-1: of pinned host memory); another capacity than GPUSIM_MEMORY's; and the most that
  * one allocation may have, as where the free memory is in pieces (0: all that is free); and the pages that allocations
- * are counted in, a power of two, while there are none (0: 512 bytes; hardware has 2 MiB). */
+ * are counted in, a power of two, while there are none (0: GPUSIM_PAGES). */
 __attribute__((visibility("default"))) uint64_t gpusim_memory_peak(int device);
 __attribute__((visibility("default"))) void gpusim_memory_limit(uint64_t bytes);
 __attribute__((visibility("default"))) void gpusim_memory_piece(uint64_t bytes);

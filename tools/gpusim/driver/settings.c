@@ -69,6 +69,7 @@ static void read_settings(void) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     settings.seed = number("GPUSIM_SEED", 1, 0, UINT64_MAX);
     settings.memory_bytes = number("GPUSIM_MEMORY", 85899345920ull - 419430400ull, 1 << 16, 1ull << 40);
+    settings.pages = number("GPUSIM_PAGES", 512, 512, 1u << 30);
     settings.n_devices = (int)number("GPUSIM_DEVICES", 1, 0, GPUSIM_MAX_DEVICES);
     settings.n_threads = (int)number("GPUSIM_THREADS", cores < 1 ? 1 : cores > 32 ? 32 : (uint64_t)cores, 1, 64);
     settings.isa = getenv("GPUSIM_ISA");

@@ -18,7 +18,7 @@ static struct {
     uint64_t used[GPUSIM_MAX_DEVICES + 1], peak[GPUSIM_MAX_DEVICES + 1]; /* of device i at i + 1; pinned memory at 0 */
     uint64_t limit;                                                      /* 0: as the settings say */
     uint64_t piece; /* the most that can be had at once; 0: all that is free */
-    uint64_t grain; /* of the device's memory; 0: ALIGN */
+    uint64_t grain; /* of the device's memory; 0: as set */
     uint64_t count;
 } map;
 
@@ -88,7 +88,7 @@ uint64_t gpusim_memory_capacity(void) { return map.limit ? map.limit : gpusim_se
 void gpusim_memory_limit(uint64_t bytes) { map.limit = bytes; }
 void gpusim_memory_piece(uint64_t bytes) { map.piece = bytes; }
 void gpusim_memory_pages(uint64_t bytes) { map.grain = bytes; }
-uint64_t gpusim_memory_grain(void) { return map.grain ? map.grain : ALIGN; }
+uint64_t gpusim_memory_grain(void) { return map.grain ? map.grain : gpusim_settings()->pages; }
 
 uint64_t gpusim_memory_free_bytes(int device) {
     uint64_t capacity = gpusim_memory_capacity();

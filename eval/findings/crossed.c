@@ -76,77 +76,61 @@ enum lk_code lk_claim_judged(struct lk_claims *claims, const struct lk_claim_cel
     return LK_OK;
 }
 
-/* How many outcomes are there, of the models that are used (all where model is NULL), of one source or prompt (-1: of
- * all): *all, of those that could be. */
-static double count_known(const struct asked *a, const bool *model, int only_model, int source, int prompt,
-                          double *all) {
+/* How many outcomes of each source, prompt and model are known, of the models that are used (NULL: all). */
+static void count_known(const struct asked *a, const bool *used, double *source, double *prompt, double *model) {
     const struct lk_outcomes *o = a->outcomes;
-    double known = 0;
-    *all = 0;
+    for (int s = 0; s < o->n_sources; s++) source[s] = 0;
+    for (int p = 0; p < o->n_prompts; p++) prompt[p] = 0;
+    for (int m = 0; m < o->n_models; m++) model[m] = 0;
     for (int k = 0; k < o->n_outcomes; k++)
-        for (int m = 0; m < o->n_models; m++) {
-            if ((model && !model[m]) || (only_model >= 0 && m != only_model)) continue;
-            for (int s = 0; s < a->n_sources; s++)
-                for (int p = 0; p < a->n_prompts; p++) {
-                    if ((source >= 0 && a->source[s] != source) || (prompt >= 0 && a->prompt[p] != prompt)) continue;
-                    known += !isnan(at(o, k, m, a->source[s], a->prompt[p]));
-                    ++*all;
-                }
-        }
-    return known;
-}
-
-/* Sources and prompts of which anything is known. */
-static void find_asked(struct asked *a) {
-    const struct lk_outcomes *o = a->outcomes;
-    double all;
-    a->n_sources = o->n_sources, a->n_prompts = o->n_prompts;
-    for (int s = 0; s < o->n_sources; s++) a->source[s] = s;
-    for (int p = 0; p < o->n_prompts; p++) a->prompt[p] = p;
-    int n = 0;
-    for (int s = 0; s < o->n_sources; s++)
-        if (count_known(a, NULL, -1, s, -1, &all) > 0) a->source[n++] = s; /* behind n all are as they were */
-    const int n_sources = n;
-    n = 0;
-    for (int p = 0; p < o->n_prompts; p++)
-        if (count_known(a, NULL, -1, -1, p, &all) > 0) a->prompt[n++] = p;
-    a->n_sources = n_sources, a->n_prompts = n;
+        for (int m = 0; m < o->n_models; m++)
+            for (int s = 0; s < o->n_sources && (!used || used[m]); s++)
+                for (int p = 0; p < o->n_prompts; p++)
+                    if (!isnan(at(o, k, m, s, p))) source[s]++, prompt[p]++, model[m]++;
 }
 
 static void note(struct asked *a, const char *name, double known, double all) {
     lk_text_add(&a->claims->notes, "%s: %.0f %% of its outcomes are known; it is left out.\n", name, 100 * known / all);
 }
 
-/* What has less than half of its outcomes is left out by name. */
-static void leave_out(struct asked *a) {
+/* Of which nothing is known is not asked about; what has less than half of its outcomes is left out by name. */
+static enum lk_code leave_out(struct asked *a) {
     const struct lk_outcomes *o = a->outcomes;
-    double all;
-    find_asked(a);
+    const size_t n_s = (size_t)o->n_sources, n_p = (size_t)o->n_prompts;
+    double *source = lk_malloc((n_s + n_p + (size_t)o->n_models + 1) * sizeof *source);
+    if (!source) return lk_fail(LK_E_NOMEM, "findings: out of memory");
+    double *prompt = source + n_s, *model = prompt + n_p;
+    int n_sources = 0, n_prompts = 0;
+    count_known(a, NULL, source, prompt, model);
+    for (int s = 0; s < o->n_sources; s++)
+        if (source[s] > 0) a->source[n_sources++] = s;
+    for (int p = 0; p < o->n_prompts; p++)
+        if (prompt[p] > 0) a->prompt[n_prompts++] = p;
     for (int m = 0; m < o->n_models; m++) {
-        const double known = count_known(a, NULL, m, -1, -1, &all);
-        a->model[m] = known >= 0.3 * all && all > 0;
+        const double all = (double)o->n_outcomes * n_sources * n_prompts;
+        a->model[m] = model[m] >= 0.3 * all && all > 0;
         a->n_models += a->model[m];
-        if (known > 0 && !a->model[m]) note(a, o->model_names[m], known, all);
+        if (model[m] > 0 && !a->model[m]) note(a, o->model_names[m], model[m], all);
     }
-    const int n_sources = a->n_sources, n_prompts = a->n_prompts;
-    int kept_sources = 0, kept_prompts = 0;
-    bool *keep = lk_calloc((size_t)n_sources + (size_t)n_prompts + 1, sizeof *keep);
-    if (!keep) {
-        a->claims->notes.rc = lk_fail(LK_E_NOMEM, "findings: out of memory");
-        return;
+    count_known(a, a->model, source, prompt, model);
+    const double of_source = (double)o->n_outcomes * a->n_models * n_prompts,
+                 of_prompt = (double)o->n_outcomes * a->n_models * n_sources;
+    for (int i = 0; i < n_sources && a->n_models; i++) {
+        const int s = a->source[i];
+        if (source[s] >= 0.5 * of_source)
+            a->source[a->n_sources++] = s; /* behind i all are as they were */
+        else
+            note(a, o->source_names[s], source[s], of_source);
     }
-    for (int i = 0; i < n_sources + n_prompts && a->n_models; i++) {
-        const int source = i < n_sources ? a->source[i] : -1, prompt = i < n_sources ? -1 : a->prompt[i - n_sources];
-        const double known = count_known(a, a->model, -1, source, prompt, &all);
-        keep[i] = known >= 0.5 * all;
-        if (!keep[i]) note(a, source >= 0 ? o->source_names[source] : o->prompt_names[prompt], known, all);
+    for (int i = 0; i < n_prompts && a->n_models; i++) {
+        const int p = a->prompt[i];
+        if (prompt[p] >= 0.5 * of_prompt)
+            a->prompt[a->n_prompts++] = p;
+        else
+            note(a, o->prompt_names[p], prompt[p], of_prompt);
     }
-    for (int i = 0; i < n_sources; i++)
-        if (keep[i]) a->source[kept_sources++] = a->source[i];
-    for (int i = 0; i < n_prompts; i++)
-        if (keep[n_sources + i]) a->prompt[kept_prompts++] = a->prompt[i];
-    a->n_sources = kept_sources, a->n_prompts = kept_prompts;
-    lk_free(keep);
+    lk_free(source);
+    return LK_OK;
 }
 
 static void count_sources(const struct asked *a, struct column *c) {
@@ -217,7 +201,7 @@ static enum lk_code begin(struct asked *a) {
     a->levels = a->prompt + n_p;
     a->v = a->w + n_s;
     int32_t *of_prompts = a->levels + n_a * n_s;
-    leave_out(a);
+    LK_TRY(leave_out(a));
     for (int f = 0; f < o->n_attributes; f++) {
         int32_t *of = a->levels + (size_t)f * n_s;
         for (int s = 0; s < a->n_sources; s++) of[s] = o->attributes[f].of[a->source[s]];

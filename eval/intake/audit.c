@@ -19,7 +19,7 @@ static const char schema[] =
     "CREATE TABLE output(item INTEGER PRIMARY KEY, item_id TEXT UNIQUE, job_id TEXT, experiment TEXT, kind TEXT, "
     "model_key TEXT, source_id "
     "TEXT, source2_id TEXT, prompt_id TEXT, arm TEXT, pair TEXT, seed INTEGER, status TEXT, reason TEXT, path TEXT, "
-    "sha256 TEXT, seconds REAL);"
+    "sha256 TEXT, seconds REAL, model_row INTEGER, source_row INTEGER, prompt_row INTEGER);"
     "CREATE TABLE answer(item INTEGER PRIMARY KEY, outcome TEXT, stage TEXT, code TEXT, http_status INTEGER, words "
     "TEXT, revised_prompt TEXT, n_sent INTEGER, asked_at TEXT, api_model TEXT, n_asked INTEGER, n_refused INTEGER);"
     "CREATE TABLE score(item INTEGER, axis TEXT, who TEXT, kind TEXT, value REAL);"
@@ -37,6 +37,7 @@ enum lk_code lk_audit_open(struct lk_audit **out, const char *path) {
     if (!a) return lk_fail(LK_E_NOMEM, "out of memory for the audit");
     a->alpha = 0.05;
     a->max_steps = MAX_STEPS;
+    a->sql.one_thread = true;
     if (path) unlink(path);
     /* Without a path a file of its own that SQLite makes when its memory is full, and removes. */
     enum lk_code rc = lk_sql_attach(&a->sql, path ? path : "", path ? path : "audit", schema);
@@ -74,9 +75,8 @@ static enum lk_code add_attributes(struct lk_audit *a, const struct lk_study *st
                             (int64_t)k, attributes[i].displays[k]);
     }
     lk_text_add(&table, ")");
-    lk_text_add(&item,
-                " FROM output o LEFT JOIN model m USING(model_key) LEFT JOIN prompt p USING(prompt_id) LEFT JOIN "
-                "source s USING(source_id)");
+    lk_text_add(&item, " FROM output o LEFT JOIN model m ON m.rowid = o.model_row LEFT JOIN prompt p ON p.rowid = "
+                       "o.prompt_row LEFT JOIN source s ON s.rowid = o.source_row");
     if (!rc) rc = table.rc ? table.rc : item.rc;
     if (!rc) rc = lk_sql_run(&a->sql, table.bytes, "");
     if (!rc) rc = lk_sql_run(&a->sql, item.bytes, "");
@@ -137,7 +137,9 @@ static enum lk_code add_job(struct lk_audit *a, const struct lk_study *study, co
                       job->prompt->text, job->prompt->category, job->prompt->subcategory_content, job->prompt->target,
                       position, (int64_t)(job->prompt->number == LK_PROMPT_V03)));
     return lk_sql_run(&a->sql,
-                      "INSERT INTO output VALUES(NULL,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,'missing',?12,?13,NULL,NULL)",
+                      "INSERT INTO output VALUES(NULL,?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,'missing',?12,?13,NULL,NULL,"
+                      "(SELECT rowid FROM model WHERE model_key=?5),(SELECT rowid FROM source WHERE source_id=?6),"
+                      "(SELECT rowid FROM prompt WHERE prompt_id=?8))",
                       "ttttttttttitt", job->name, job->id, job->experiment, lk_experiment_kind(job->kind),
                       job->model_key, sources[0], sources[1], job->prompt->id, lk_factor_key(LK_FACTOR_ARM, job->arm),
                       job->pair, (int64_t)job->job.request.seed, job->problem, job->output);
@@ -342,8 +344,8 @@ enum lk_code lk_audit_add_scores(struct lk_audit *a, const struct lk_dataset *da
 static enum lk_code complete(struct lk_audit *a, const struct lk_audit_settings *s) {
 #define OF_SCORES                                                                                                      \
     "avg((s.value BETWEEN m.low AND m.high) <> m.outside) FROM score s JOIN measure m USING(axis) JOIN output o "      \
-    "USING(item) JOIN prompt p USING(prompt_id) WHERE s.kind=?2 AND (m.axis<>'age_drift' OR "                          \
-    "(m.measure='age_accuracy')=p.asks_age) GROUP BY s.item, m.measure"
+    "USING(item) JOIN prompt p ON p.rowid = o.prompt_row WHERE s.kind=?2 AND (m.axis<>'age_drift' OR "                 \
+    "(m.measure='age_accuracy')=p.asks_age) GROUP BY s.item, m.rowid"
     static const char outcomes[] = "INSERT INTO outcome SELECT s.item, m.measure, ?1, " OF_SCORES;
     static const char alternatives[] =
         "INSERT INTO alternative SELECT s.item, m.measure, coalesce(?1, s.who), " OF_SCORES ", s.who";

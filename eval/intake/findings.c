@@ -167,8 +167,8 @@ static enum lk_code read_outcomes(struct lk_audit *audit, struct lk_audit_findin
         char sql[400];
         snprintf(sql, sizeof sql,
                  "SELECT measure, model_key, source_id, prompt_id, avg(value) AS value FROM %s JOIN item USING(item) "
-                 "WHERE who='%s' AND arm='edited' AND source2_id IS NULL GROUP BY measure, model_key, source_id, "
-                 "prompt_id",
+                 "WHERE who='%s' AND arm='edited' AND source2_id IS NULL GROUP BY model_row, source_row, prompt_row, "
+                 "measure",
                  c && strcmp(who, "raters") ? "alternative" : "outcome", who);
         f->filled = f->y + n * (size_t)c;
         LK_TRY(lk_audit_each(audit, sql, take_outcome, f));

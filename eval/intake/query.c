@@ -15,37 +15,68 @@
 
 enum { MAX_SQL = 100000, MAX_ROWS = 1000000, STEPS_PER_CALL = 10000 };
 
+/* Clusters of values, numbered as they come: by a row's number or by a name. */
+struct keys {
+    struct lk_names names;
+    int32_t *of_name, *of_row; /* number of a name; of a row, -1: none yet */
+    size_t of_name_capacity, of_row_capacity, n_rows;
+    int32_t n;
+    int32_t *of; /* of each value */
+    size_t capacity;
+};
+
 /* What an aggregate has been given. */
 struct gathered {
     double *values;
-    int32_t *clusters, *prompts;
-    size_t n, values_capacity, clusters_capacity, prompts_capacity;
-    struct lk_names names, prompt_names; /* the latter empty where no prompt is given */
+    size_t n, values_capacity;
+    struct keys clusters, prompts; /* the latter empty where no prompt is given */
 };
+
+static void keys_free(struct keys *k) {
+    lk_free(k->of_name);
+    lk_free(k->of_row);
+    lk_free(k->of);
+    lk_names_free(&k->names);
+}
 
 static void gathered_free(struct gathered *g) {
     lk_free(g->values);
-    lk_free(g->clusters);
-    lk_free(g->prompts);
-    lk_names_free(&g->names);
-    lk_names_free(&g->prompt_names);
+    keys_free(&g->clusters);
+    keys_free(&g->prompts);
 }
 
-static enum lk_code add_name(struct lk_names *names, sqlite3_value *value, int32_t **list, size_t *capacity, size_t n) {
-    const char *text = (const char *)sqlite3_value_text(value);
-    int32_t number = 0;
-    if (!text) text = "";
-    LK_TRY(lk_names_number(names, text, strlen(text), &number));
-    LK_TRY(lk_grow(list, capacity, n + 1, sizeof **list));
-    (*list)[n] = number;
+static enum lk_code key_of_row(struct keys *k, size_t row, int32_t *out) {
+    LK_TRY(lk_grow(&k->of_row, &k->of_row_capacity, row + 1, sizeof *k->of_row));
+    while (k->n_rows <= row) k->of_row[k->n_rows++] = -1;
+    if (k->of_row[row] < 0) k->of_row[row] = k->n++;
+    *out = k->of_row[row];
     return LK_OK;
+}
+
+static enum lk_code key_of_name(struct keys *k, const char *text, int32_t *out) {
+    const size_t before = k->names.n;
+    int32_t name;
+    LK_TRY(lk_names_number(&k->names, text, strlen(text), &name));
+    LK_TRY(lk_grow(&k->of_name, &k->of_name_capacity, k->names.n, sizeof *k->of_name));
+    if (k->names.n > before) k->of_name[name] = k->n++;
+    *out = k->of_name[name];
+    return LK_OK;
+}
+
+/* The key of the n-th value. */
+static enum lk_code add_key(struct keys *k, sqlite3_value *value, size_t n) {
+    const int64_t row = sqlite3_value_type(value) == SQLITE_INTEGER ? sqlite3_value_int64(value) : -1;
+    const char *text = row < 0 || row > MAX_ROWS ? (const char *)sqlite3_value_text(value) : NULL;
+    LK_TRY(lk_grow(&k->of, &k->capacity, n + 1, sizeof *k->of));
+    return row >= 0 && row <= MAX_ROWS ? key_of_row(k, (size_t)row, &k->of[n])
+                                       : key_of_name(k, text ? text : "", &k->of[n]);
 }
 
 static void gather(sqlite3_context *context, int n_arguments, sqlite3_value **arguments) {
     struct gathered *g = sqlite3_aggregate_context(context, sizeof *g);
     if (!g || sqlite3_value_type(arguments[0]) == SQLITE_NULL) return;
-    enum lk_code rc = add_name(&g->names, arguments[1], &g->clusters, &g->clusters_capacity, g->n);
-    if (!rc && n_arguments > 2) rc = add_name(&g->prompt_names, arguments[2], &g->prompts, &g->prompts_capacity, g->n);
+    enum lk_code rc = add_key(&g->clusters, arguments[1], g->n);
+    if (!rc && n_arguments > 2) rc = add_key(&g->prompts, arguments[2], g->n);
     if (!rc) rc = lk_grow(&g->values, &g->values_capacity, g->n + 1, sizeof *g->values);
     if (rc) {
         sqlite3_result_error_nomem(context);
@@ -66,14 +97,14 @@ static void give(sqlite3_context *context, enum end end, double low, double high
 static void by_source(sqlite3_context *context, const struct gathered *g, enum end end, double alpha) {
     struct lk_cluster_mean mean;
     const struct lk_number *cr2 = &mean.cr2;
-    if (lk_cluster_mean(g->values, g->clusters, g->n, 1 - alpha, &mean) || cr2->undefined || mean.n_clusters < 2)
+    if (lk_cluster_mean(g->values, g->clusters.of, g->n, 1 - alpha, &mean) || cr2->undefined || mean.n_clusters < 2)
         return;
     if (cr2->low != 0 || cr2->high != 0) give(context, end, cr2->low, cr2->high);
 }
 
 /* Of a share among people and prompts like these, near 0 and 1 too. */
 static enum lk_code by_both(sqlite3_context *context, const struct gathered *g, enum end end, double alpha) {
-    const size_t n_s = g->names.n, n_p = g->prompt_names.n;
+    const size_t n_s = (size_t)g->clusters.n, n_p = (size_t)g->prompts.n;
     int32_t *zeros = lk_calloc(n_s + n_p + 1, sizeof *zeros);
     double *z = lk_calloc(2 * n_s * n_p + 1, sizeof *z), *n = z ? z + n_s * n_p : NULL;
     int64_t *outputs = lk_calloc(n_s + 1, sizeof *outputs);
@@ -83,8 +114,8 @@ static enum lk_code by_both(sqlite3_context *context, const struct gathered *g, 
     const struct lk_levels one = {zeros, 1};
     struct lk_crossed_rate rate = {0};
     for (size_t i = 0; i < g->n && !rc; i++) {
-        const size_t cell = (size_t)g->clusters[i] * n_p + (size_t)g->prompts[i];
-        z[cell] += g->values[i], n[cell]++, outputs[g->clusters[i]]++;
+        const size_t source = (size_t)g->clusters.of[i], cell = source * n_p + (size_t)g->prompts.of[i];
+        z[cell] += g->values[i], n[cell]++, outputs[source]++;
     }
     for (size_t i = 0; i < n_s * n_p && !rc; i++) z[i] = n[i] > 0 ? z[i] / n[i] : NAN;
     if (!rc) rc = lk_crossed_fill(z, (int)n_s, (int)n_p, &table.share_seen);
@@ -102,9 +133,9 @@ static void finish(sqlite3_context *context, enum end end) {
     const struct lk_audit *audit = sqlite3_user_data(context);
     struct gathered *g = sqlite3_aggregate_context(context, 0);
     if (!g) return; /* no row: NULL */
-    if (g->prompts && by_both(context, g, end, audit->alpha))
+    if (g->prompts.n && by_both(context, g, end, audit->alpha))
         sqlite3_result_error_nomem(context);
-    else if (!g->prompts && g->n)
+    else if (!g->prompts.n && g->n)
         by_source(context, g, end, audit->alpha);
     gathered_free(g);
 }

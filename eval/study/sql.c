@@ -70,8 +70,8 @@ enum lk_code lk_sql_attach(struct lk_sql *s, const char *path, const char *name,
     pthread_mutex_init(&s->lock, &again);
     pthread_mutexattr_destroy(&again);
     s->name = name;
-    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL))
-        return failed(s);
+    const int mutex = s->one_thread ? SQLITE_OPEN_NOMUTEX : SQLITE_OPEN_FULLMUTEX;
+    if (sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | mutex, NULL)) return failed(s);
     sqlite3_busy_handler(s->db, wait_for_lock, s);
     /* A kept journal whose head is zeroed and synced: a commit is durable without an entry of a folder to sync. */
     if (sqlite3_exec(s->db,

@@ -10,6 +10,7 @@
 #include "engine/base/status.h"
 
 struct lk_sql {
+    bool one_thread; /* set before lk_sql_attach: nobody else uses it */
     sqlite3 *db;
     pthread_mutex_t lock; /* its holder may take it again */
     int depth;            /* of transactions within each other */

@@ -7,5 +7,5 @@ SELECT i.model AS heading, m.measure_display AS "row", a.who AS "column", sum(a.
        rate_low(a.value, i.source_id, i.prompt_id) AS low, rate_high(a.value, i.source_id, i.prompt_id) AS high
 FROM alternative a JOIN measure m USING (measure) JOIN item i USING (item)
 WHERE a.who IN ('primary', 'secondary') AND i.arm = 'edited'
-GROUP BY i.model_key, m.measure, a.who
+GROUP BY i.model_position, m.measure_position, a.who
 ORDER BY i.model_position, m.measure_position, a.who

@@ -4,8 +4,8 @@
 -- rows: Category
 -- note: Baseline arm. Intervals as in the rates by model.
 SELECT measure_display AS heading, category AS "row", model AS "column", sum(value) AS k, count(value) AS n,
-       rate_low(value, source_id, prompt_id) AS low, rate_high(value, source_id, prompt_id) AS high
+       rate_low(value, source_row, prompt_row) AS low, rate_high(value, source_row, prompt_row) AS high
 FROM measured
 WHERE who = 'judges' AND arm = 'edited'
-GROUP BY measure, category, model_key
+GROUP BY measure_position, category, model_position
 ORDER BY measure_position, min(prompt_position), model_position

@@ -4,8 +4,8 @@
 -- rows: Outcome
 -- note: Baseline arm. Of two judges the mean of their indicators. Intervals are for people and prompts like these: outputs of one source or prompt are not independent; near 0 and 100% they are Wilson's with as many outputs as are independent.
 SELECT measure_display AS "row", model AS "column", sum(value) AS k, count(value) AS n,
-       rate_low(value, source_id, prompt_id) AS low, rate_high(value, source_id, prompt_id) AS high
+       rate_low(value, source_row, prompt_row) AS low, rate_high(value, source_row, prompt_row) AS high
 FROM measured
 WHERE who = 'judges' AND arm = 'edited'
-GROUP BY measure, model_key
+GROUP BY measure_position, model_position
 ORDER BY measure_position, model_position

@@ -80,7 +80,8 @@ void clients_run(struct client *list, int n, int64_t limit_ms) {
             ends[i] =
                 (struct pollfd){.fd = list[i].done ? -1 : list[i].socket, .events = POLLIN | (sends ? POLLOUT : 0)};
         }
-        poll(ends, n < CLIENTS_MAX ? (nfds_t)(unsigned)n : CLIENTS_MAX, 20);
+        for (int i = n; i < CLIENTS_MAX; i++) ends[i].fd = -1; /* passed over */
+        poll(ends, CLIENTS_MAX, 20);
         for (int i = 0; i < n; i++) {
             if (!list[i].done) client_step(&list[i], ends[i].revents, limit_ms);
             going += !list[i].done;

@@ -131,6 +131,7 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
     claim->effect_p = r.no_test ? 1 : r.p;
     claim->no_interval = lk_crossed_interval(&r, confidence, &claim->low, &claim->high) ? NULL : r.no_interval;
     claim->low = fmax(claim->low, -1), claim->high = fmin(claim->high, 1);
+    claim->too_few = too_few(a, &r) != NULL;
     if (!claim->no_interval) claim->no_interval = too_few(a, &r);
     claim->shares = lk_crossed_shares(&r);
     if (family->family == LK_CLAIM_GROUP) {

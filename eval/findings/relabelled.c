@@ -134,6 +134,8 @@ static enum lk_code stands_alone(struct asked *a, const struct lk_claims_family 
 /* Whether no model is seen to differ from the others in what the mean of models shows. */
 static enum lk_code models_are_alike(struct asked *a, const struct lk_claims_family *family, int outcome,
                                      struct lk_claim *claim) {
+    claim->alike = true;
+    if (claim->too_few) return LK_OK;
     const size_t cells = (size_t)a->n_sources * (size_t)a->n_prompts;
     const struct column *mean = lk_claim_column(a, outcome, -1);
     double *z = lk_malloc((cells + 1) * sizeof *z), least = 1;

@@ -99,7 +99,9 @@ void lk_claim_sentence(const struct lk_outcomes *o, const struct lk_claim *c, st
     lk_claim_effect(c, out);
     if (c->adjusted) lk_text_add(out, ", adjusted for the other attributes");
     if (c->model < 0 && c->family != LK_CLAIM_MODEL && o->n_models > 1 && c->found)
-        lk_text_add(out, c->alike ? "; alike in all models, as far as seen" : "; models differ in it");
+        lk_text_add(out, c->too_few ? "; too few people or prompts to tell whether models differ in it"
+                         : c->alike ? "; alike in all models, as far as seen"
+                                    : "; models differ in it");
     if (c->family == LK_CLAIM_MODEL) {
         add_others(o, c->level, "higher", c->lower_too, out);
         add_others(o, c->against, "lower", c->higher_too, out);

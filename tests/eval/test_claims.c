@@ -287,7 +287,6 @@ static void subcategories_are_named(void **state) {
     static const char *const of_names[] = {"K0 / a", "K0 / b", "K0 / c", "K1 / a", "K1 / b"};
     const struct design d = {12, 10, 2, 0};
     const struct lk_claims_options options = {.alpha = 0.05, .seed = 1, .n_relabel = 999};
-    const struct lk_claims_family *family;
     struct lk_text text = {0};
     struct lk_claims claims;
     int32_t alone[20];
@@ -299,7 +298,7 @@ static void subcategories_are_named(void **state) {
             if (i % 5) y[(2 * 84 * 2 + i) * 20 + p] = p < 8;
     o.subcategories = (struct lk_levels){of, 5}, o.subcategory_names = of_names;
     assert_ok(lk_claims_of(&o, &options, &claims));
-    family = &claims.families[4];
+    const struct lk_claims_family *family = &claims.families[4];
     assert_int_equal(claims.n_families, 6);
     near(claims.family_alpha, 0.05 / 6);
     assert_string_equal(family->name, "subcategory of prompts");
@@ -340,11 +339,13 @@ static void subcategories_are_named(void **state) {
 static void small_designs_have_no_interval(void **state) {
     const struct design d = {3, 10, 2, 0};
     struct lk_claims claims;
+    struct lk_text text = {0};
     int n_refused = 0, n_stand = 0;
     (void)state;
     lk_rng_seed(&rng, 12);
-    const struct lk_outcomes o = draw(&d, common);
-    assert_ok(lk_claims_of(&o, &(struct lk_claims_options){.alpha = 0.05, .n_relabel = 99, .measured = true}, &claims));
+    const struct lk_claims_options options = {.alpha = 0.05, .n_relabel = 99, .measured = true};
+    struct lk_outcomes o = draw(&d, common);
+    assert_ok(lk_claims_of(&o, &options, &claims));
     for (size_t i = 0; i < claims.n_measured; i++) {
         const struct lk_claim *x = &claims.measured[i];
         if (x->family != LK_CLAIM_GROUP || x->attribute != 0) continue;
@@ -352,6 +353,26 @@ static void small_designs_have_no_interval(void **state) {
         if (x->no_interval) assert_string_equal(x->no_interval, "too few people");
     }
     assert_true(n_refused > 20 && n_stand > 0);
+    lk_claims_free(&claims);
+    /* A group differs in one model and less in the other: whether they differ is not told. */
+    for (int i = 0; i < 2 * 420; i++)
+        y[2 * 2 * 420 + i] = race[i / 20 % 21] == 3 ? i < 420 ? i % 5 > 0 : i % 3 == 0 : i % 7 == 0;
+    assert_ok(lk_claims_of(&o, &(struct lk_claims_options){.alpha = 0.5, .n_relabel = 999}, &claims));
+    assert_true(claims.n_found > 0 && claims.list[0].level == 3 && claims.list[0].model == -1);
+    lk_claim_sentence(&o, &claims.list[0], &text);
+    assert_non_null(strstr(text.bytes, "; too few people or prompts to tell whether models differ in it."));
+    lk_text_free(&text);
+    lk_claims_free(&claims);
+    o.n_models = o.n_outcomes = 1; /* rates of genders, after those of races */
+    assert_ok(lk_claims_of(&o, &options, &claims));
+    for (size_t i = 0; i < claims.n_measured; i++) {
+        const struct lk_claim *x = &claims.measured[i];
+        double n = 0, sum = 0;
+        if (x->family != LK_CLAIM_GROUP || x->attribute != 1) continue;
+        for (int k = 0; k < 21 * 20; k++)
+            if (gender[k / 20] == x->level) n++, sum += y[k];
+        near(x->rate, sum / n);
+    }
     lk_claims_free(&claims);
 }
 

@@ -98,7 +98,8 @@ class Joined(torch.nn.Module):
 
 def join(transformer):
     text = textwrap.dedent(inspect.getsource(type(transformer).forward))
-    begin, end = text.index("    for index_block, block in enumerate(self.single_transformer_blocks)"), text.index("    hidden_states = self.norm_out")
+    begin = text.index("    for index_block, block in enumerate(self.single_transformer_blocks)")
+    end = text.index("    hidden_states = self.norm_out")
     more = "temb=temb, image_rotary_emb=image_rotary_emb, joint_attention_kwargs=joint_attention_kwargs"
     loop = [
         "self.n_txt = encoder_hidden_states.shape[1]",
@@ -173,7 +174,8 @@ def main():
             print(json.dumps(cases[-1]))
         picture.save(out / f"step_cache_dual_{name}.png", optimize=True)
     assert all(case["margin"] > MARGIN for case in cases), "a threshold lies too near a distance"
-    result = dict(steps=STEPS, seed=SEED, prompt=prompt, diffusers=diffusers.__version__, torch=torch.__version__, cache_dit=cache_dit.__version__, cases=cases)
+    versions = dict(diffusers=diffusers.__version__, torch=torch.__version__, cache_dit=cache_dit.__version__)
+    result = dict(steps=STEPS, seed=SEED, prompt=prompt, **versions, cases=cases)
     (out / "step_cache_dual_step1x.json").write_text(json.dumps(result, indent=1) + "\n")
 
 

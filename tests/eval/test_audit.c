@@ -154,6 +154,11 @@ static void intervals_are_those_of_clusters(void **state) {
     expect("SELECT mean_high(value, source_id) AS v FROM measured WHERE measure = 'edit_success'", mean.cr2.high);
     expect("SELECT rate_low(value, source_id) AS v FROM measured WHERE measure = 'edit_success'",
            fmax(mean.cr2.low, 0));
+    /* Sources by their rows, or by both: a number is no name. */
+    expect("SELECT mean_low(value, source_row) AS v FROM measured WHERE measure = 'edit_success'", mean.cr2.low);
+    expect("SELECT mean_low(value, CASE source_id WHEN 'S1' THEN 1 WHEN 'S3' THEN '1' END) AS v FROM measured WHERE "
+           "measure = 'edit_success'",
+           mean.cr2.low);
     assert_true(isnan(number_of("SELECT mean_low(value, source_id) AS v FROM measured WHERE source_id = 'S2'")));
     assert_true(isnan(number_of("SELECT mean_low(value, source_id) AS v FROM measured WHERE source_id = 'S9'")));
 }

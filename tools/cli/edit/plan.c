@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
@@ -420,6 +421,18 @@ static const char *released(const char *model) {
     return model;
 }
 
+/* A word that is neither a folder nor the name of a released model. */
+static enum lk_code unknown(const char *model) {
+    enum { MAX_NAMES = 64 };
+    struct lk_model_info info;
+    const char *names[MAX_NAMES];
+    size_t n = 0;
+    while (n < MAX_NAMES && lk_model_info((int)n, &info)) names[n++] = info.name;
+    const char *near = cli_suggest(model, names, n);
+    return lk_fail(LK_E_NOT_FOUND, "\"%s\": no such folder, and none of the names that 'likeness models' prints%s%s%s",
+                   model, near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
 static enum lk_code run(struct lk_device *target, const struct cli_arguments *given) {
     struct lk_pipeline *pipeline;
     struct cli_arguments a = *given;
@@ -434,8 +447,10 @@ static enum lk_code run(struct lk_device *target, const struct cli_arguments *gi
     struct lk_pipeline_options options = cli_pipeline_options(&a.job.run);
     options.configs = true;
     options.prompt_embeds = a.job.request.prompt_embeds;
-    LK_TRY(lk_pipeline_open_with(&pipeline, a.model, &options));
-    enum lk_code rc = (a.all_budgets ? print_table : plan)(pipeline, target, &a);
+    enum lk_code rc = lk_pipeline_open_with(&pipeline, a.model, &options);
+    if (rc == LK_E_NOT_FOUND && !strchr(a.model, '/') && access(a.model, F_OK)) return unknown(a.model);
+    if (rc) return rc;
+    rc = (a.all_budgets ? print_table : plan)(pipeline, target, &a);
     lk_pipeline_close(pipeline);
     return rc;
 }

@@ -36,6 +36,11 @@ static enum lk_code read_record(struct lk_dataset *data, const struct lk_records
     uint8_t score[LK_N_AXES];
     int32_t at;
     if (!id || id->kind != '"') return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
+    const struct lk_field *sha256 = lk_fields_find(&records->fields, "edited_sha256");
+    if (import->is_shown && sha256 && !import->is_shown(import->pictures, id->text, sha256->text)) {
+        report->n_stale++;
+        return LK_OK;
+    }
     LK_TRY(read_scores(&records->fields, score));
     LK_TRY(import->known_only ? lk_dataset_find(data, id->text, id->n, &at)
                               : lk_dataset_item(data, id->text, id->n, &at));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/digest.h"
 #include "engine/base/log.h"
 #include "eval/judge/pixel.h"
 #include "eval/scores/dataset.h"
@@ -37,8 +38,13 @@ static bool add_faces(cJSON *line, const struct faces *faces) {
     return face && cJSON_AddNumberToObject(line, "faces_edited", (double)faces->n_edited);
 }
 
-static bool fill(cJSON *line, const char *item_id, const struct lk_pixel_judgement *j, const struct faces *faces) {
-    if (!cJSON_AddStringToObject(line, "item_id", item_id) || !cJSON_AddStringToObject(line, "judge", "pixel"))
+static bool fill(cJSON *line, const struct cli_pair *pair, const struct lk_pixel_judgement *j,
+                 const struct faces *faces) {
+    char sha256[65];
+    if (!cJSON_AddStringToObject(line, "item_id", pair->item_id) || !cJSON_AddStringToObject(line, "judge", "pixel"))
+        return false;
+    if (!lk_digest_file(LK_DIGEST_SHA256, pair->edited, sha256) &&
+        !cJSON_AddStringToObject(line, "edited_sha256", sha256))
         return false;
     cJSON *scores = cJSON_AddObjectToObject(line, "scores");
     for (int a = 0; a < LK_N_AXES && scores; a++)
@@ -51,9 +57,10 @@ static bool fill(cJSON *line, const char *item_id, const struct lk_pixel_judgeme
            cJSON_AddNumberToObject(line, "ssim", j->ssim) && add_faces(line, faces);
 }
 
-static enum lk_code print_line(const char *item_id, const struct lk_pixel_judgement *j, const struct faces *faces) {
+static enum lk_code print_line(const struct cli_pair *pair, const struct lk_pixel_judgement *j,
+                               const struct faces *faces) {
     cJSON *line = cJSON_CreateObject();
-    char *text = line && fill(line, item_id, j, faces) ? cJSON_PrintUnformatted(line) : NULL;
+    char *text = line && fill(line, pair, j, faces) ? cJSON_PrintUnformatted(line) : NULL;
     cJSON_Delete(line);
     if (!text) return lk_fail(LK_E_NOMEM, "judge: out of memory");
     puts(text);
@@ -95,7 +102,7 @@ static enum lk_code judge_pair(const struct cli_pair *pair, const struct lk_yune
         lk_fail_prefix(rc, "%s, %s", pair->source, pair->edited);
     lk_image_free(&source);
     lk_image_free(&edited);
-    return rc ? rc : print_line(pair->item_id, &judgement, &faces);
+    return rc ? rc : print_line(pair, &judgement, &faces);
 }
 
 /* report knows an output by its id alone. */

@@ -54,9 +54,7 @@ static enum lk_code read_answers(struct cli_report_input *in, const char *path, 
                report.n_repeated, report.n_unknown, report.n_invalid);
         if (report.n_stale)
             lk_log(LK_LOG_WARNING,
-                   "%s: answers left out, about earlier pictures of their items: %zu; 'judge run' asks about those "
-                   "that are "
-                   "there now",
+                   "%s: answers left out, about earlier pictures of their items: %zu; judge those that are there now",
                    path, report.n_stale);
         cli_print_rejects(path, &report.rejects);
         in->n_refused += report.n_invalid + report.n_unknown;

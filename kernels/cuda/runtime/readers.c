@@ -12,7 +12,6 @@ struct ticket {
     struct lk_cuda_readers *readers;
     const void *from;
     size_t bytes;
-    uint64_t number;
     bool filled;
 };
 
@@ -23,14 +22,14 @@ struct lk_cuda_readers {
     int n_threads, n_slots;
     size_t slot_bytes;
     unsigned char *slots;             /* pinned */
-    uint64_t n_sent, n_taken, n_left; /* tickets so far: sent, taken by a thread, known to be done */
+    uint64_t n_sent, n_taken, n_left; /* tickets so far: sent, taken by a thread, given back */
     uint64_t n_forgotten;             /* the first ones: not to be read */
     int n_reading;                    /* threads */
     bool stopped;
     struct ticket tickets[MAX_TICKETS];
 };
 
-/* A ticket's slot is free when the copy that had it before is done. */
+/* A ticket's slot is free when the one that had it before was given back. */
 static bool may_take(const struct lk_cuda_readers *r) {
     return r->n_taken < r->n_sent && r->n_taken < r->n_left + (uint64_t)r->n_slots;
 }
@@ -57,14 +56,20 @@ static void *read_on(void *context) {
     return NULL;
 }
 
-/* On the copy stream, before the copy: those of the tickets before have been done, and their slots are free. */
+/* On the copy stream, before the copy and after it. */
 static void wait_filled(void *user) {
     struct ticket *t = user;
     struct lk_cuda_readers *r = t->readers;
     pthread_mutex_lock(&r->lock);
-    r->n_left = t->number;
-    pthread_cond_broadcast(&r->changed);
     while (!t->filled && !r->stopped) pthread_cond_wait(&r->changed, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+}
+static void give_back(void *user) {
+    struct ticket *t = user;
+    struct lk_cuda_readers *r = t->readers;
+    pthread_mutex_lock(&r->lock);
+    r->n_left++;
+    pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -137,14 +142,15 @@ static enum lk_code send_piece(struct lk_cuda_readers *r, lk_cu_stream stream, l
     if (full) LK_TRY(LK_CU(stream_synchronize, (stream), "weights on their way"));
     uint64_t i = r->n_sent;
     struct ticket *t = &r->tickets[i % MAX_TICKETS];
-    *t = (struct ticket){.readers = r, .from = from, .bytes = bytes, .number = i};
+    *t = (struct ticket){.readers = r, .from = from, .bytes = bytes};
     pthread_mutex_lock(&r->lock);
     r->n_sent++;
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->lock);
     const void *slot = r->slots + (i % (uint64_t)r->n_slots) * r->slot_bytes;
     LK_TRY(LK_CU(launch_host, (stream, wait_filled, t), "weights of %zu bytes", bytes));
-    return LK_CU(copy_to_device, (to, slot, bytes, stream), "weights of %zu bytes", bytes);
+    LK_TRY(LK_CU(copy_to_device, (to, slot, bytes, stream), "weights of %zu bytes", bytes));
+    return LK_CU(launch_host, (stream, give_back, t), "weights of %zu bytes", bytes);
 }
 
 enum lk_code lk_cuda_readers_send(struct lk_cuda_readers *r, lk_cu_stream stream, lk_cu_address to, const void *from,

@@ -1,6 +1,6 @@
 /* Host threads that fetch weights from where they are mapped into a small ring of pinned slots, in the order in which
  * they are to be sent. Nothing waits for them but the copy stream: before a copy out of a slot it has a host function
- * that gives the slot before back, whose copy is done by then, and returns when this one is full. */
+ * that returns when the slot is full, and after it one that gives the slot back. */
 #pragma once
 
 #include "kernels/cuda/runtime/memory.h"

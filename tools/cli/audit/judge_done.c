@@ -126,8 +126,9 @@ static enum lk_code set_aside(const struct judge_done *r, const char *path) {
     n = text ? lk_whole_lines(text, n) : 0;
     for (size_t at = 0, length; at < n && !rc; at += length) {
         length = (size_t)((const char *)memchr(text + at, '\n', n - at) + 1 - (text + at));
-        rc = lk_fields_json(&fields, text + at, length, path);
-        const bool stale = !rc && is_stale(r, &fields);
+        const enum lk_code read = lk_fields_json(&fields, text + at, length, path);
+        const bool stale = !read && is_stale(r, &fields);
+        if (read == LK_E_NOMEM) rc = read; /* any other line that is no answer is judge_done_read's */
         if (!rc) lk_text_bytes(stale ? &earlier : &kept, text + at, length);
         n_stale += stale;
     }

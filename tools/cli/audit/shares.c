@@ -64,11 +64,11 @@ static enum lk_code read_lines(struct lines *lines, const char *path, const stru
     for (size_t at = 0; at < n && !rc;) {
         const size_t length = (size_t)((const char *)memchr(text + at, '\n', n - at) + 1 - (text + at));
         struct line line = {.text = text + at, .n = length, .seen = lines->n};
-        rc = lk_fields_json(&fields, text + at, length, path);
-        if (!rc) rc = lk_grow(&lines->list, &lines->capacity, lines->n + 1, sizeof *lines->list);
+        const enum lk_code read = lk_fields_json(&fields, text + at, length, path);
+        rc = read == LK_E_NOMEM ? read : lk_grow(&lines->list, &lines->capacity, lines->n + 1, sizeof *lines->list);
         if (rc) break;
-        line.place = place_of(shared, &fields);
-        const struct lk_field *picture = lk_fields_find(&fields, "edited_sha256");
+        line.place = read ? -1 : place_of(shared, &fields); /* a blank line, or one that the workers name */
+        const struct lk_field *picture = read ? NULL : lk_fields_find(&fields, "edited_sha256");
         snprintf(line.picture, sizeof line.picture, "%s", picture ? picture->text : "");
         lines->list[lines->n++] = line;
         at += length;
@@ -181,9 +181,10 @@ static enum lk_code conclude(const struct cli_shared *shared, int code, int n) {
         return lk_fail(LK_E_INTERRUPTED, "stopped by %s; the same command goes on from here", cli_signals_name());
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         if (codes[i].exit_code == code)
-            return lk_fail(codes[i].code,
-                           "%s: some of %d workers could not %s all, as said above; the same command goes on from here",
-                           shared->what, n, shared->does);
+            return lk_fail(
+                codes[i].code,
+                "%s: some of %d workers could not %s all, as said above; then the same command goes on from here",
+                shared->what, n, shared->does);
     return lk_fail(LK_E_INTERNAL, "%s: a worker died; the same command goes on from here", shared->what);
 }
 

@@ -91,6 +91,13 @@ static void add_name(struct lk_text *out, const char *name) {
     }
 }
 
+static void add_preview(struct lk_text *out, const struct live_view *v) {
+    lk_text_add(out, "<h2>In hand</h2>\n<ul class=\"pictures\"><li><img src=\"/preview?v=%lld\" alt=\"\"><span>",
+                (long long)v->preview_ms);
+    page_text(out, v->preview);
+    lk_text_add(out, "</span></li></ul>\n");
+}
+
 static void add_pictures(struct lk_text *out, const struct live_view *v) {
     lk_text_add(out, "<h2>Latest pictures</h2>\n");
     if (!v->n_latest) lk_text_add(out, "<p>There is none yet.</p>\n");
@@ -121,6 +128,7 @@ void live_page(const struct live_site *site, const struct live_view *v, struct l
         lk_text_add(out, "<h2>Failed: %s%s</h2>\n<ul class=\"failures\">\n%s</ul>\n", grouped(v->n_failures, n),
                     v->n_failures > LIVE_FAILURES ? ", the first of them" : "", v->failures.bytes);
     }
+    if (*v->preview) add_preview(out, v);
     add_pictures(out, v);
     lk_text_add(out, "</main>\n<script src=\"/script.js\"></script>\n</body>\n</html>\n");
 }

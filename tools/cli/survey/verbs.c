@@ -35,7 +35,7 @@ const struct cli_verb cli_serve_verbs[] = {
      .operands = "DIR",
      .options = "port bind",
      .text = "On this machine alone and to who has the link that it prints. It changes nothing and stops with the "
-             "first signal.",
+             "first signal. Where `study run` has --preview DIR/preview.png, the page shows what is in hand, too.",
      .examples = (const char *const[]){"How far is the run?", "likeness serve study out", NULL},
      .run = study_serve_run},
     {.name = "images",

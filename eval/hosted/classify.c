@@ -153,9 +153,10 @@ static enum lk_http_verdict read_error(const struct lk_http_reply *r, const stru
     const bool may_refuse = s == 400 || s == 403 || s == 422 || s == 451;
     if (may_refuse && is_refusal(root, &code)) return refuse(out, "input", code, said, secrets);
     const enum lk_http_verdict verdict = judge_status(r, root);
-    char field[80] = "";
-    if (*param) snprintf(field, sizeof field, "field \"%.60s\": ", param);
-    int n = snprintf(why, LK_HTTP_WHY_BYTES, "%.160s: status %ld: %s%.200s", r->address, s, field, said);
+    char field[61];
+    lk_http_show(param, secrets, field, sizeof field);
+    int n = snprintf(why, LK_HTTP_WHY_BYTES, "%.160s: status %ld: %s%s%s%.200s", r->address, s,
+                     *field ? "field \"" : "", field, *field ? "\": " : "", said);
     if (verdict == LK_HTTP_STOP)
         snprintf(why + n, LK_HTTP_WHY_BYTES - (size_t)n,
                  "; see that the URL, the model, the key in OPENAI_API_KEY and "

@@ -22,6 +22,9 @@ void lk_http_readable(struct lk_text *out, const char *bytes, size_t n);
 /* "" without. */
 const char *lk_http_string(const cJSON *object, const char *key);
 
+/* text as far as it fits into n_out bytes: secrets masked, '?' in place of what is no printable ASCII. */
+void lk_http_show(const char *text, const struct lk_http_secrets *secrets, char *out, size_t n_out);
+
 enum { LK_HTTP_WORDS = 200 };
 /* What the server says is wrong, in its words as far as they are printable, or else how its reply begins. root: the
  * reply as JSON, NULL when it is none. */

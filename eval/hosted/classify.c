@@ -160,7 +160,8 @@ static enum lk_http_verdict read_error(const struct lk_http_reply *r, const stru
     if (verdict == LK_HTTP_STOP)
         snprintf(why + n, LK_HTTP_WHY_BYTES - (size_t)n,
                  "; see that the URL, the model, the key in OPENAI_API_KEY and "
-                 "its credit are right");
+                 "its credit are right%s",
+                 s == 404 && !strstr(r->address, "/v1/") ? " (most services' URLs end with /v1)" : "");
     return verdict;
 }
 

@@ -6,6 +6,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
+#include "engine/base/log.h"
 
 enum { BLACK = 2, BLANK = 4 };
 static const double BLURRED = 0.02;
@@ -107,4 +108,38 @@ enum lk_code lk_picture_signs_compare(struct lk_picture_signs *list, size_t n) {
     lk_free(sorted);
     lk_free(room);
     return ok ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory for a comparison of pictures");
+}
+
+static int by_model_and_asked(const void *a, const void *b) {
+    const struct lk_picture_signs *x = a, *y = b;
+    const int order = strcmp(x->model, y->model);
+    return order ? order : x->asked < y->asked ? -1 : x->asked > y->asked;
+}
+
+size_t lk_picture_signs_repeats(struct lk_picture_signs *list, size_t n) {
+    size_t n_models = 0, n_pictures = 0;
+    for (size_t i = 0; i < n; i++)
+        if (list[i].asked && !list[i].placeholder) list[n_pictures++] = list[i];
+    qsort(list, n_pictures, sizeof *list, by_model_and_asked);
+    for (size_t from = 0, at = 0; from < n_pictures; from = at) {
+        const char *model = list[from].model;
+        size_t n_several = 0, n_one = 0; /* of what was asked several times: all, and what has one picture */
+        while (at < n_pictures && !strcmp(list[at].model, model)) {
+            const struct lk_picture_signs *first = &list[at];
+            bool differ = false;
+            size_t n_same = 0;
+            for (; at < n_pictures && !by_model_and_asked(first, &list[at]); at++, n_same++)
+                differ |= strcmp(first->sha256, list[at].sha256) != 0;
+            n_several += n_same > 1;
+            n_one += n_same > 1 && !differ;
+        }
+        if (!n_several || n_one < n_several) continue;
+        n_models++;
+        lk_log(LK_LOG_WARNING,
+               "%s: the same picture each time, for all of the %zu things that it was asked for several times: it "
+               "takes no seed, and repeats are no draws of their own; ask once each, or with a field that it takes as "
+               "seed",
+               model, n_several);
+    }
+    return n_models;
 }

@@ -52,10 +52,11 @@ void study_progress_show(struct study_progress *p, const struct study_run *run) 
         fflush(stdout);
         return;
     }
-    char line[200], eta[32];
+    char line[200], eta[32], steps[64] = ""; /* a service that is asked has none */
+    const int n_steps = atomic_load(&slot->n_steps);
     lk_log_duration(eta_s, eta);
-    snprintf(line, sizeof line, "job %lld/%lld  %s  step %d/%d  %.2f s/it  ETA %s", (long long)(p->before + n_done),
-             (long long)p->total, name, atomic_load(&slot->step), atomic_load(&slot->n_steps), step_s,
-             got > 0 ? eta : "?");
+    if (n_steps) snprintf(steps, sizeof steps, "step %d/%d  %.2f s/it  ", atomic_load(&slot->step), n_steps, step_s);
+    snprintf(line, sizeof line, "job %lld/%lld  %s  %sETA %s", (long long)(p->before + n_done), (long long)p->total, name,
+             steps, got > 0 ? eta : "?");
     lk_log_status(line, now);
 }

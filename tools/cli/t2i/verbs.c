@@ -9,7 +9,7 @@
 #define LABELS "labels", NULL, LABELS_TEXT
 #define LABELS_TEXT                                                                                                    \
     "what a classifier perceives, a line a picture: file_path, prompt_id, model_tag, seed, cfg, face_found, race, "    \
-    "race_conf, gender, gender_conf, age, age_conf, skin_tone, skin_value, and if there are mitigations arm"
+    "race_conf, gender, gender_conf, age, age_conf, skin_tone, skin_value, sha256, and if there are mitigations arm"
 
 const struct cli_verb cli_t2i_verbs[] = {
     {.name = "prompts",

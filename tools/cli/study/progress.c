@@ -56,7 +56,7 @@ void study_progress_show(struct study_progress *p, const struct study_run *run) 
     const int n_steps = atomic_load(&slot->n_steps);
     lk_log_duration(eta_s, eta);
     if (n_steps) snprintf(steps, sizeof steps, "step %d/%d  %.2f s/it  ", atomic_load(&slot->step), n_steps, step_s);
-    snprintf(line, sizeof line, "job %lld/%lld  %s  %sETA %s", (long long)(p->before + n_done), (long long)p->total, name,
-             steps, got > 0 ? eta : "?");
+    snprintf(line, sizeof line, "job %lld/%lld  %s  %sETA %s", (long long)(p->before + n_done), (long long)p->total,
+             name, steps, got > 0 ? eta : "?");
     lk_log_status(line, now);
 }

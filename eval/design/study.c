@@ -187,6 +187,8 @@ void lk_study_order_version_1(struct lk_study *s) {
 
 enum lk_code lk_study_note(struct lk_study *s, enum lk_code rc) {
     if (!rc || rc == LK_E_NOMEM || rc == LK_E_INTERNAL) return rc;
+    const size_t n = strlen(lk_error_text()), at = s->faults.n > n ? s->faults.n - n - 1 : 0;
+    if (s->n_faults && !strncmp(s->faults.bytes + at, lk_error_text(), n)) return LK_OK; /* of each record the same */
     if (!s->n_faults++) s->fault = rc;
     if (s->n_faults <= MAX_FAULTS) lk_text_add(&s->faults, "%s\n", lk_error_text());
     return s->faults.rc;

@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/alloc.h"
 #include "eval/design/internal.h"
 #include "models/text/chat.h"
 

@@ -1,5 +1,4 @@
 #include <math.h>
-#include <string.h>
 
 #include "eval/document/figure_draw.h"
 

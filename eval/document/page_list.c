@@ -1,5 +1,4 @@
 /* The lists of images behind the numbers. */
-#include <string.h>
 
 #include "eval/document/page_parts.h"
 #include "eval/document/table_print.h"

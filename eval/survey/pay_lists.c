@@ -1,6 +1,5 @@
 /* What a platform takes: of Prolific ids to approve, one a line, and lines id,amount for bonuses, without a head line;
  * of Mechanical Turk its own columns Approve and Reject, and what send-bonus asks for. */
-#include <string.h>
 
 #include "engine/base/status.h"
 #include "eval/survey/pay.h"

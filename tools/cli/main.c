@@ -2,13 +2,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "engine/base/isa.h"
 #include "engine/base/log.h"
 #include "eval/study/sql.h"
 #include "tools/cli/audit/pairs.h"
-#include "tools/cli/cli.h"
 #include "tools/cli/core/help.h"
 #include "tools/cli/core/outputs.h"
 #include "tools/cli/core/signals.h"

@@ -1,5 +1,4 @@
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +7,6 @@
 #include "engine/base/log.h"
 #include "eval/judge/pixel.h"
 #include "eval/scores/dataset.h"
-#include "tools/cli/cli.h"
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/pairs.h"
 

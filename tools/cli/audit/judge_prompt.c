@@ -1,8 +1,6 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "engine/base/log.h"
 #include "eval/judge/prompt.h"
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/pairs.h"

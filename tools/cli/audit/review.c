@@ -13,7 +13,6 @@
 #include "tools/cli/cli.h"
 #include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
-#include "tools/cli/audit/review_list.h"
 
 /* A file that holds lines but no decision. */
 static enum lk_code no_review(const struct lk_review *review, const char *path) {

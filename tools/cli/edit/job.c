@@ -5,12 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/digest.h"
-#include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/names.h"
 #include "tools/cli/core/signals.h"

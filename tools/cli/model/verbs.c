@@ -1,6 +1,5 @@
 /* The verbs of bench and lora: what each reads and says. */
 #include "tools/cli/cli.h"
-#include "tools/cli/model/bench.h"
 #include "tools/cli/study/study.h"
 
 const struct cli_verb cli_bench_verbs[] = {

@@ -1,5 +1,4 @@
 #include <cjson/cJSON.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 /* How far a run is: a line on the terminal (elsewhere every 30 s), or JSON every 10 s. */
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/base/log.h"
 #include "tools/cli/study/runner.h"

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/study/runner.h"

@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "engine/base/alloc.h"
-#include "tools/cli/cli.h"
 #include "tools/cli/study/study.h"
 
 static enum lk_code go(struct survey_reply *reply, int source) {

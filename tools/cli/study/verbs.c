@@ -1,5 +1,4 @@
 /* The verbs of `study`: what each reads and says. */
-#include "tools/cli/cli.h"
 #include "tools/cli/study/study.h"
 
 #define RUN_FOLDER                                                                                                     \

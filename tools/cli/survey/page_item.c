@@ -1,5 +1,4 @@
 /* The evaluation page, and the practice items before it, which look the same. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,13 +1,11 @@
 /* survey pay: whom the platform is to pay, from its own list of submissions. */
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "eval/survey/pay.h"
 #include "tools/cli/audit/pairs.h"
-#include "tools/cli/cli.h"
 #include "tools/cli/survey/http.h"
 
 enum { MAX_LIST_BYTES = 1 << 26 };

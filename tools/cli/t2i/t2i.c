@@ -11,7 +11,6 @@
 #include "eval/document/files.h"
 #include "eval/document/table_print.h"
 #include "eval/scores/dataset.h"
-#include "eval/study/factors.h"
 #include "eval/t2i/confusion.h"
 #include "eval/t2i/post_filter.h"
 #include "eval/t2i/report.h"

@@ -5,7 +5,6 @@
 #include "eval/design/study.h"
 #include "eval/study/factors.h"
 #include "tools/cli/t2i/t2i.h"
-#include "tools/cli/edit/job.h"
 
 void cli_t2i_tag(const char *model, char tag[64]) {
     const unsigned family = lk_family_bit_of(model);

@@ -1,6 +1,5 @@
 /* The verbs of t2i: what each reads and says. */
 #include "tools/cli/t2i/t2i.h"
-#include "tools/cli/cli.h"
 
 #define MACHINE "device dtype threads vram host-ram follow-links"
 #define LOG_TEXT                                                                                                       \

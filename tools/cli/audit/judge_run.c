@@ -11,7 +11,6 @@
 #include "eval/judge/seeing.h"
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/judge_done.h"
-#include "tools/cli/audit/judge_record.h"
 #include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/audit/shares.h"

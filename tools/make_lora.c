@@ -5,7 +5,6 @@
  * Every weight of two dimensions whose name has PART ("transformer_blocks") gets one; |B A| is X of |W|. */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"

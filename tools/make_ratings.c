@@ -8,7 +8,6 @@
  * White and in 45 % of all other baseline outputs, and in a third of that where the prompt asks to preserve identity;
  * skin is called lighter as often as race drift is found. The seed decides everything. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/alloc.h"
 #include "engine/base/json.h"
 #include "eval/design/internal.h"
 

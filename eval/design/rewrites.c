@@ -5,7 +5,6 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/append.h"
-#include "engine/base/digest.h"
 #include "engine/base/file.h"
 #include "eval/design/settings.h"
 #include "eval/scores/json_lines.h"

@@ -1,7 +1,6 @@
 /* The log of a selection, and what stands after it. */
 #include "eval/design/selection.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

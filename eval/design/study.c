@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/digest.h"
 #include "engine/base/file.h"
 #include "eval/data/data.h"
 #include "eval/design/internal.h"
@@ -297,7 +296,6 @@ void lk_study_close(struct lk_study *s) {
 }
 
 const char *lk_study_name(const struct lk_study *s) { return s->name; }
-const char *lk_study_folder(const struct lk_study *s) { return s->folder; }
 const char *lk_study_resolved(const struct lk_study *s) { return s->resolved.bytes; }
 const char *lk_study_hash(const struct lk_study *s) { return s->hash; }
 const struct lk_study_source *lk_study_source(const struct lk_study *s, int source) { return &s->sources[source]; }

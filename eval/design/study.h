@@ -180,8 +180,6 @@ enum lk_code lk_study_parse(struct lk_study **out, const char *text, size_t n, c
 void lk_study_close(struct lk_study *study); /* NULL is allowed */
 
 const char *lk_study_name(const struct lk_study *study);
-/* Absolute; relative paths in the file begin here. */
-const char *lk_study_folder(const struct lk_study *study);
 /* The file with all defaults filled in, a study file itself, and its SHA-256 (hex). Two runs of one configuration may
  * be merged. */
 const char *lk_study_resolved(const struct lk_study *study);

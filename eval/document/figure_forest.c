@@ -1,6 +1,5 @@
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/base/alloc.h"
 #include "eval/document/figure_draw.h"

@@ -1,7 +1,6 @@
 /* What goes into the page: sections, texts, tables, figures. */
 #include "eval/document/page.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"

@@ -1,10 +1,7 @@
 #include "eval/document/page_image.h"
 
-#include <string.h>
-
 #include "engine/base/alloc.h"
 #include "eval/document/page_parts.h"
-#include "eval/document/table_print.h"
 
 #define SIDE_DEFAULT 256
 #define QUALITY      80

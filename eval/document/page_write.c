@@ -1,13 +1,142 @@
 /* The whole page around its parts. */
-#include <string.h>
-
 #include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
 #include "eval/data/data.h"
 #include "eval/document/page_parts.h"
 #include "eval/document/table_print.h"
+
+/* The lists of images behind the numbers. */
+
+void lk_page_image_list(struct lk_page *page, const char *key, const char *title, const int32_t *numbers, size_t n) {
+    struct lk_text *out = &page->lists;
+    if (page->rc) return;
+    lk_page_name(page, &page->keys, key);
+    lk_text_add(out, "<details class=\"list\"><summary>");
+    lk_text_escaped(out, title);
+    lk_text_add(out, "</summary>\n<p class=\"numbers\" id=\"images-");
+    lk_print_fragment(out, key);
+    lk_text_add(out, "\">Of the outputs below");
+    for (size_t i = 0; i < n; i++) lk_text_add(out, " %d", (int)numbers[i]);
+    lk_text_add(out, "</p>\n</details>\n");
+}
+
+static void element(struct lk_text *out, const char *name, const char *text) {
+    lk_text_add(out, "<%s>", name);
+    lk_text_escaped(out, text);
+    lk_text_add(out, "</%s>", name);
+}
+
+static void picture(struct lk_page *page, const char *what, const struct lk_page_image *image) {
+    struct lk_text *out = &page->items;
+    bool full = page->options.images == LK_PAGE_LINKED && image->link; /* the small one leads to the whole */
+    if (page->rc || (!image->file && !image->link)) return;
+    lk_text_add(out, full ? "<figure><a href=\"" : "<figure>");
+    if (full) page->rc = lk_page_href(out, image->link);
+    if (full) lk_text_add(out, "\">");
+    if (!page->rc) page->rc = lk_page_img(page, out, image);
+    if (full) lk_text_add(out, "</a>");
+    element(out, "figcaption", image->caption ? image->caption : what);
+    lk_text_add(out, "</figure>");
+}
+
+int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item) {
+    struct lk_text *out = &page->items;
+    if (page->rc) return 0;
+    int number = (int)++page->n_items;
+    lk_text_add(out, "<article class=\"item\" id=\"item-%d\"><h3>%d. ", number, number);
+    lk_text_escaped(out, item->id);
+    lk_text_add(out, "</h3>");
+    lk_text_add(out, "<div class=\"pair\">");
+    picture(page, "Source", &item->source);
+    picture(page, "Output", &item->output);
+    lk_text_add(out, "</div>");
+    if (item->prompt) element(out, "p", item->prompt);
+    if (item->n_scores > 0) {
+        lk_text_add(out, "<dl>");
+        for (int i = 0; i < item->n_scores; i++) {
+            lk_text_add(out, "<div>");
+            element(out, "dt", item->scores[i].axis);
+            element(out, "dd", item->scores[i].value);
+            lk_text_add(out, "</div>");
+        }
+        lk_text_add(out, "</dl>");
+    }
+    if (item->words && item->words[0]) element(out, "blockquote", item->words);
+    if (item->again) element(out, "pre", item->again);
+    lk_text_add(out, "</article>\n");
+    return number;
+}
+
+/* Links: files beside the page, CSV within the link, and the check that each leads somewhere. */
+
+static void percent_encoded(struct lk_text *out, const char *bytes, size_t n, const char *kept) {
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+        bool plain =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || (c && strchr(kept, c));
+        if (plain)
+            lk_text_bytes(out, bytes + i, 1);
+        else
+            lk_text_add(out, "%%%02X", c);
+    }
+}
+
+enum lk_code lk_page_href(struct lk_text *out, const char *path) {
+    if (!path[0] || path[0] == '/' || path[0] == '\\')
+        return lk_fail(LK_E_INPUT, "report: expected the path of an image relative to the page, got \"%.200s\"", path);
+    lk_text_bytes(out, "./", 2); /* so that no name can be read as a scheme or a host */
+    percent_encoded(out, path, strlen(path), "-._~/");
+    return out->rc;
+}
+
+void lk_page_csv_data(struct lk_text *out, const struct lk_text *csv) {
+    lk_text_add(out, "data:text/csv;charset=utf-8,");
+    percent_encoded(out, csv->bytes ? csv->bytes : "", csv->n, "-._~,/:;()");
+}
+
+void lk_page_name(struct lk_page *page, struct lk_page_names *names, const char *name) {
+    if (page->rc) return;
+    if (names->n == names->capacity) {
+        int capacity = names->capacity ? 2 * names->capacity : 64;
+        const char **list = lk_store_alloc(&page->store, (size_t)capacity * sizeof *list);
+        if (!list) {
+            page->rc = lk_fail(LK_E_NOMEM, "report: no memory for %d names; free memory and try again", capacity);
+            return;
+        }
+        if (names->n) memcpy(list, names->list, (size_t)names->n * sizeof *list);
+        names->list = list;
+        names->capacity = capacity;
+    }
+    if (!(names->list[names->n] = lk_store_text(&page->store, name)))
+        page->rc = lk_fail(LK_E_NOMEM, "report: no memory for the name \"%.40s\"; free memory and try again", name);
+    else
+        names->n++;
+}
+
+static int by_text(const void *a, const void *b) { return strcmp(*(const char *const *)a, *(const char *const *)b); }
+
+static enum lk_code no_double(struct lk_page_names *names, const char *what) {
+    if (names->n > 1) qsort(names->list, (size_t)names->n, sizeof *names->list, by_text);
+    for (int i = 1; i < names->n; i++)
+        if (!strcmp(names->list[i - 1], names->list[i]))
+            return lk_fail(LK_E_INTERNAL, "report: two %s are named \"%.200s\"", what, names->list[i]);
+    return LK_OK;
+}
+
+enum lk_code lk_page_check_names(struct lk_page *page) {
+    LK_TRY(no_double(&page->ids, "sections, tables or figures"));
+    LK_TRY(no_double(&page->keys, "image lists"));
+    for (int i = 0; i < page->links.n; i++)
+        if (!page->keys.n ||
+            !bsearch(&page->links.list[i], page->keys.list, (size_t)page->keys.n, sizeof *page->keys.list, by_text))
+            return lk_fail(LK_E_INTERNAL, "report: a cell leads to the images \"%.200s\", and there is no such list",
+                           page->links.list[i]);
+    return LK_OK;
+}
 
 /* 'sha256-...' of what stands in a <style> or <script>, so that nothing else can run. */
 static enum lk_code source_hash(struct lk_text *out, const struct lk_data_file *file) {

@@ -1,7 +1,6 @@
 #include "eval/hosted/images.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -45,7 +44,6 @@ void lk_images_close(struct lk_images_server *server) {
     lk_free(server);
 }
 
-const char *lk_images_shown(const struct lk_images_server *server) { return lk_http_shown(server->http); }
 enum lk_code lk_images_state(const struct lk_images_server *server) { return lk_http_state(server->http); }
 
 void lk_image_answer_free(struct lk_image_answer *a) {

@@ -65,7 +65,6 @@ enum lk_code lk_images_ask_each(struct lk_images_server *server, const struct lk
                                 int n_slots, enum lk_code (*tick)(void), void (*answered)(void *context, int i),
                                 void *context, struct lk_image_answer *answers);
 void lk_image_answer_free(struct lk_image_answer *answer);
-const char *lk_images_shown(const struct lk_images_server *server);
 enum lk_code lk_images_state(const struct lk_images_server *server);
 
 /* What a reply of the images API means: sets the answer's outcome, cells and body, and what picture there is as text

@@ -1,6 +1,5 @@
 #include "eval/hosted/placeholder.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 #include "eval/human/combine.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "engine/base/alloc.h"
 #include "eval/human/answers.h"

@@ -5,7 +5,6 @@
 #include <strings.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/file.h"
 #include "engine/base/utf8.h"
 #include "eval/judge/answer_text.h"
 #include "eval/scores/json_lines.h"

@@ -1,5 +1,96 @@
 #include "eval/judge/doubts.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "eval/scores/fields.h"
+
+static bool is_text(const struct lk_field *field, const char *text) {
+    return field && field->kind == '"' && field->n == strlen(text) && !memcmp(field->text, text, field->n);
+}
+
+static enum lk_code read_scores(const struct lk_fields *fields, uint8_t score[LK_N_AXES]) {
+    bool any = false;
+    memset(score, 0, LK_N_AXES);
+    if (!is_text(lk_fields_find(fields, "judge"), "pixel"))
+        return lk_fail(LK_E_INPUT, "expected \"judge\": \"pixel\"; other judges score all five axes");
+    for (int a = 0; a < LK_N_AXES; a++) {
+        char name[64];
+        snprintf(name, sizeof name, "scores.%s", lk_factor_key(LK_FACTOR_AXIS, a));
+        const struct lk_field *field = lk_fields_find(fields, name);
+        if (!field) continue;
+        int level = field->kind == '0' ? lk_field_level(field) : 0;
+        if (a != LK_AXIS_EDIT_SUCCESS && a != LK_AXIS_SKIN_TONE)
+            return lk_fail(LK_E_INPUT, "%s: the pixel judge has no such score", name);
+        if (!level) return lk_fail(LK_E_INPUT, "%s: expected an integer from 1 to 5", name);
+        score[a] = (uint8_t)level;
+        any = true;
+    }
+    return any ? LK_OK : lk_fail(LK_E_INPUT, "no score");
+}
+
+static enum lk_code read_record(struct lk_dataset *data, const struct lk_records *records,
+                                const struct lk_judge_import *import, struct lk_judge_report *report) {
+    static const uint8_t none[LK_N_AXES];
+    const struct lk_field *id = lk_fields_find(&records->fields, "item_id");
+    uint8_t score[LK_N_AXES];
+    int32_t at;
+    if (!id || id->kind != '"') return lk_fail(LK_E_INPUT, "expected a string \"item_id\"");
+    const struct lk_field *sha256 = lk_fields_find(&records->fields, "edited_sha256");
+    if (import->is_shown && sha256 && !import->is_shown(import->pictures, id->text, sha256->text)) {
+        report->n_stale++;
+        return LK_OK;
+    }
+    LK_TRY(read_scores(&records->fields, score));
+    LK_TRY(import->known_only ? lk_dataset_find(data, id->text, id->n, &at)
+                              : lk_dataset_item(data, id->text, id->n, &at));
+    if (at < 0) {
+        report->n_unknown++;
+        return lk_rejects_add(&report->rejects, records->line, id->text, "no such item in this run");
+    }
+    uint8_t *stored = data->items[at].judge[import->slot];
+    if (!memcmp(stored, none, LK_N_AXES)) {
+        memcpy(stored, score, LK_N_AXES);
+        report->n_matched++;
+    } else if (memcmp(stored, score, LK_N_AXES)) {
+        return lk_fail(LK_E_INPUT, "a second answer that differs from the first, which counts");
+    } else {
+        report->n_repeated++;
+    }
+    return LK_OK;
+}
+
+static enum lk_code read_all(struct lk_dataset *data, struct lk_records *records, const struct lk_judge_import *import,
+                             struct lk_judge_report *report) {
+    for (;;) {
+        bool more, bad;
+        LK_TRY(lk_records_next(records, &more, &bad));
+        if (!more) return LK_OK;
+        report->n_records++;
+        enum lk_code rc = bad ? LK_E_INPUT : read_record(data, records, import, report);
+        if (rc == LK_E_INPUT) {
+            char reason[1024];
+            const struct lk_field *id = bad ? NULL : lk_fields_find(&records->fields, "item_id");
+            snprintf(reason, sizeof reason, "%s", lk_error_text());
+            report->n_invalid++;
+            rc = lk_rejects_add(&report->rejects, records->line, id ? id->text : "", reason);
+        }
+        LK_TRY(rc);
+    }
+}
+
+enum lk_code lk_pixel_scores_read(struct lk_dataset *data, const char *text, size_t n, const char *name,
+                                  const struct lk_judge_import *import, struct lk_judge_report *report) {
+    struct lk_records records;
+    if (import->slot < 0 || import->slot >= LK_N_JUDGES)
+        return lk_fail(LK_E_USAGE, "%s: expected judge slot 0 or 1, got %d", name, import->slot);
+    if (n && !lk_is_json(text, n)) return lk_fail(LK_E_JSON, "%s: expected JSON lines of the pixel judge", name);
+    LK_TRY(lk_records_open(&records, text, n, name));
+    enum lk_code rc = read_all(data, &records, import, report);
+    lk_records_close(&records);
+    return rc;
+}
+
 enum { TOLD = 20 }; /* low mass is told from one answer in so many on */
 
 /* The scores of one judge on one axis. */

@@ -2,11 +2,87 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/judge/ssim.h"
+
+/* Rows y of two grey pictures, [width] each in 0..1; called for 0 to height - 1 in turn. */
+typedef void (*ssim_rows)(void *context, int y, double *a, double *b);
+
+enum { RADIUS = 5, TAPS = 2 * RADIUS + 1, N_MOMENTS = 5 };
+
+/* a, b, a a, b b, a b under the window, at one place of the rows that were blurred across already. */
+struct moments {
+    double m[N_MOMENTS];
+};
+
+static void window(double taps[TAPS]) {
+    double sum = 0;
+    for (int i = 0; i < TAPS; i++) {
+        double d = i - RADIUS;
+        taps[i] = exp(-0.5 / (1.5 * 1.5) * d * d);
+        sum += taps[i];
+    }
+    for (int i = 0; i < TAPS; i++) taps[i] /= sum;
+}
+
+static void blur_row(const double *a, const double *b, int width, const double taps[TAPS], struct moments *row) {
+    for (int x = 0; x + TAPS <= width; x++) {
+        struct moments sum = {{0}};
+        for (int i = 0; i < TAPS; i++) {
+            double u = a[x + i], v = b[x + i], w = taps[i];
+            sum.m[0] += w * u;
+            sum.m[1] += w * v;
+            sum.m[2] += w * u * u;
+            sum.m[3] += w * v * v;
+            sum.m[4] += w * u * v;
+        }
+        row[x] = sum;
+    }
+}
+
+static double similarity(const struct moments *s) {
+    const double c1 = 0.01 * 0.01, c2 = 0.03 * 0.03;
+    double ux = s->m[0], uy = s->m[1];
+    double vx = s->m[2] - ux * ux, vy = s->m[3] - uy * uy, vxy = s->m[4] - ux * uy;
+    return (2 * ux * uy + c1) * (2 * vxy + c2) / ((ux * ux + uy * uy + c1) * (vx + vy + c2));
+}
+
+/* Of pictures [height, width], of which 11 rows are held at a time. Wang et al. 2004: Gaussian window with a standard
+ * deviation of 1.5 and 11 x 11 pixels, population covariances, K1 0.01, K2 0.03, the mean over all windows that lie
+ * within the picture; equal to skimage.metrics.structural_similarity(a, b, gaussian_weights=True,
+ * use_sample_covariance=False, data_range=1). LK_E_IMAGE_SIZE: a side below 11; LK_E_NOMEM. */
+static enum lk_code lk_ssim(ssim_rows rows, void *context, int width, int height, double *out) {
+    if (width < TAPS || height < TAPS)
+        return lk_fail(LK_E_IMAGE_SIZE, "structural similarity: expected sides of at least %d pixels, got %d x %d",
+                       TAPS, width, height);
+    int columns = width - TAPS + 1, n_rows = height - TAPS + 1;
+    size_t ring_bytes = (size_t)TAPS * (size_t)columns * sizeof(struct moments);
+    struct moments *ring = lk_malloc(ring_bytes + 2 * (size_t)width * sizeof(double));
+    if (!ring) return lk_fail(LK_E_NOMEM, "structural similarity: out of memory");
+    double *a = (double *)((unsigned char *)ring + ring_bytes), *b = a + width;
+    double taps[TAPS], sum = 0;
+    window(taps);
+    for (int y = 0; y < height; y++) {
+        rows(context, y, a, b);
+        blur_row(a, b, width, taps, ring + (size_t)(y % TAPS) * (size_t)columns);
+        if (y < TAPS - 1) continue;
+        double row = 0;
+        for (int x = 0; x < columns; x++) {
+            struct moments s = {{0}};
+            for (int i = 0; i < TAPS; i++)
+                for (int k = 0; k < N_MOMENTS; k++)
+                    s.m[k] += taps[i] * ring[(size_t)((y - TAPS + 1 + i) % TAPS) * (size_t)columns + (size_t)x].m[k];
+            row += similarity(&s);
+        }
+        sum += row;
+    }
+    lk_free(ring);
+    *out = sum / ((double)columns * (double)n_rows);
+    return LK_OK;
+}
 
 enum { ROUNDED_SIDE = 32 }; /* editors make sides multiples of this at most */
 #define SKIN_SHARE_MIN 0.05 /* of the region; fewer pixels tell nothing about a face */
@@ -61,7 +137,8 @@ void lk_srgb_to_lab(const uint8_t rgb[3], double lab[3]) {
     lab[2] = 200.0 * (f[1] - f[2]);
 }
 
-double lk_typology_angle(double lightness, double b) {
+/* atan((L - 50) / b) in degrees (Chardon et al. 1991). b > 0. */
+static double typology_angle(double lightness, double b) {
     return atan((lightness - 50) / b) * (180.0 / 3.14159265358979323846);
 }
 
@@ -175,7 +252,7 @@ static enum lk_code skin_tone(const struct pair *pair, int view, const struct lk
     double warmth = median(values, n);
     if (warmth > 0) {
         skin_values(pair, view, region, 0, values, &n_region);
-        *angle = lk_typology_angle(median(values, n), warmth);
+        *angle = typology_angle(median(values, n), warmth);
     }
     lk_free(values);
     return LK_OK;

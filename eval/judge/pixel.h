@@ -16,6 +16,7 @@
 
 #include <stdbool.h>
 
+#include "engine/base/status.h"
 #include "engine/image/image.h"
 #include "eval/study/factors.h"
 #include "models/face/yunet.h"
@@ -52,7 +53,5 @@ enum lk_code lk_pixel_skin_tone(const struct lk_image *image, const struct lk_re
 
 /* sRGB to CIELAB for D65 and the 2 degree observer, as skimage.color.rgb2lab. */
 void lk_srgb_to_lab(const uint8_t rgb[3], double lab[3]);
-/* atan((L - 50) / b) in degrees (Chardon et al. 1991). b > 0. */
-double lk_typology_angle(double lightness, double b);
 /* 0 very light (above 55), light (41), intermediate (28), tan (10), brown (-30), 5 dark. */
 int lk_typology_class(double angle);

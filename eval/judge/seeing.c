@@ -7,7 +7,6 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/text.h"
-#include "eval/study/prompts.h"
 
 #define DIGITS "1|2|3|4|5"
 

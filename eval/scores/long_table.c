@@ -1,10 +1,8 @@
 #include "eval/scores/long_table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/text.h"
-#include "engine/base/alloc.h"
 #include "eval/scores/csv.h"
 #include "engine/base/names.h"
 #include "eval/scores/level.h"

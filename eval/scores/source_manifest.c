@@ -1,7 +1,5 @@
 #include "eval/scores/source_manifest.h"
 
-#include <string.h>
-
 #include "eval/scores/fields.h"
 
 /* Of the record being read, for messages. */

@@ -3,9 +3,56 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include "eval/study/lock_holder.h"
+/* Who holds a lock on a file, for messages. */
+
+enum { LK_HOLDER_BYTES = 120 };
+
+/* /proc/locks: "1: POSIX  ADVISORY  WRITE 3057 08:01:1234 1073741824 1073742335". Devices differ from the file's where
+ * file systems lie on each other; SQLite's locks are known by where they begin. */
+static long holder_of(const struct stat *st) {
+    enum { SQLITE_LOCKS = 0x40000000 };
+    char line[256];
+    long found = 0;
+    FILE *locks = fopen("/proc/locks", "r");
+    while (locks && !found && fgets(line, sizeof line, locks)) {
+        long pid, start;
+        unsigned long inode;
+        if (sscanf(line, "%*d: %*s %*s %*s %ld %*x:%*x:%lu %ld", &pid, &inode, &start) == 3 && pid > 0 &&
+            pid != (long)getpid() && inode == (unsigned long)st->st_ino && start >= SQLITE_LOCKS)
+            found = pid;
+    }
+    if (locks) fclose(locks);
+    return found;
+}
+
+/* /proc/PID/stat: "3057 (name) T ..."; a name may hold anything. */
+static char state_of(long pid) {
+    char path[64], text[512] = "";
+    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
+    FILE *f = fopen(path, "r");
+    if (!f) return 0;
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    fclose(f);
+    const char *end = strrchr(text, ')');
+    return end && end[1] == ' ' ? end[2] : 0;
+}
+
+/* "process 3057, which is stopped (kill -CONT 3057 lets it go on)", "process 3057", or "another program" where the
+ * system does not say: another machine's, or no Linux. */
+static void lock_holder(const char *path, char out[LK_HOLDER_BYTES]) {
+    struct stat st;
+    const long pid = !stat(path, &st) ? holder_of(&st) : 0;
+    if (!pid)
+        snprintf(out, LK_HOLDER_BYTES, "another program");
+    else if (state_of(pid) == 'T')
+        snprintf(out, LK_HOLDER_BYTES, "process %ld, which is stopped (kill -CONT %ld lets it go on)", pid, pid);
+    else
+        snprintf(out, LK_HOLDER_BYTES, "process %ld", pid);
+}
 
 enum { WAIT_MS = 50, MINUTE_MS = 60000, TOLD_AFTER_MS = 2000 };
 void (*lk_sql_waiting)(const char *text);
@@ -38,7 +85,7 @@ static enum lk_code failed(const struct lk_sql *s) {
                        s->name);
     if (code == SQLITE_BUSY) {
         char holder[LK_HOLDER_BYTES];
-        lk_lock_holder(sqlite3_db_filename(s->db, "main"), holder);
+        lock_holder(sqlite3_db_filename(s->db, "main"), holder);
         return lk_fail(LK_E_IO, "%s: %s has held it for %g s; let it end, or end it, then give the command again",
                        s->name, holder, patience_ms(s) / 1e3);
     }
@@ -55,7 +102,7 @@ static int wait_for_lock(void *context, int n_waits) {
     if (s->lockless || n_waits * WAIT_MS >= patience_ms(s)) return 0;
     if (n_waits == TOLD_AFTER_MS / WAIT_MS && lk_sql_waiting) {
         char holder[LK_HOLDER_BYTES], text[LK_HOLDER_BYTES + 600];
-        lk_lock_holder(sqlite3_db_filename(s->db, "main"), holder);
+        lock_holder(sqlite3_db_filename(s->db, "main"), holder);
         snprintf(text, sizeof text, "%.500s: %s holds it; waiting up to %d s", s->name, holder, patience_ms(s) / 1000);
         lk_sql_waiting(text);
     }

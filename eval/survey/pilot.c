@@ -1,7 +1,6 @@
 /* Simulated participants, for a dry run of everything behind the pages. What they see is planted: outputs of the edited
  * arm drift where the source is not White (race 4, skin 4), those of the preserved arm do not; one answer in ten is a
  * level off. */
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
 

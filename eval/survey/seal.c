@@ -6,7 +6,6 @@
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "engine/base/text.h"
 #include "eval/survey/store.h"

@@ -1,7 +1,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "eval/scores/words.h"
 #include "eval/survey/store.h"

@@ -67,7 +67,6 @@ struct lk_survey_study {
     struct lk_prompts *prompts;
 };
 
-bool lk_survey_key_known(const char *name); /* of the file */
 struct lk_text;
 enum lk_code lk_survey_explain(struct lk_text *out); /* each key, what it is for and what holds without it */
 enum lk_code lk_survey_study_read(struct lk_survey_study **out, const char *path);

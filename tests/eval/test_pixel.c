@@ -3,7 +3,6 @@
 
 #include "engine/base/alloc.h"
 #include "eval/judge/pixel.h"
-#include "eval/judge/ssim.h"
 #include "tests/common/stats_cases.h"
 #include "tests/common/test.h"
 

@@ -292,8 +292,9 @@ static void verbs_name_options(void **state) {
                              o->commands >> c & 1;
                 if (!known) fail_msg("%s %s: --%s is no option", cli_commands[c].name, v->name, name);
             }
-            for (const char *const *says = v->says; says && *says; says += 3)
-                if (!lists(v, *says)) fail_msg("%s %s: explains --%s", cli_commands[c].name, v->name, *says);
+            for (const struct cli_says *says = v->says; says && says->option; says++)
+                if (!lists(v, says->option))
+                    fail_msg("%s %s: explains --%s", cli_commands[c].name, v->name, says->option);
         }
         for (size_t i = 0; cli_verbs(c) && (o = cli_option(i)); i++) {
             bool used = !(o->commands >> c & 1);

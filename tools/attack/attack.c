@@ -10,7 +10,6 @@
  * damaged file that makes a command end as none before did is damaged further in later runs; with --corpus such files
  * are kept from one campaign to the next. Workers share the targets; what is found does not depend on their number. At
  * the end every command must work on the undamaged files as at the beginning. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* A FLUX.2 checkpoint of any size. */
 #pragma once
 
-#include "tools/make/autoencoder_kl.h"
+#include "tools/make/weights.h"
 #include "tools/make/family.h"
 
 struct make_flux2 {
@@ -12,7 +12,3 @@ struct make_flux2 {
     int hidden, intermediate, n_layers, n_q_heads, n_kv_heads, text_head_dim, vocab;
     struct make_autoencoder_kl vae;
 };
-
-/* size: a struct make_flux2. */
-void make_flux2_transformer(struct make_list *list, const void *size);
-void make_flux2_text_encoder(struct make_list *list, const void *size);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/make/autoencoder_kl.h"
+#include "tools/make/weights.h"
 #include "tools/make/qwen25_vl.h"
 
 struct make_step1x {

@@ -53,3 +53,11 @@ void make_numbers(cJSON *object, const char *key, const int *values, int n);
  * shard in memory at a time. */
 enum lk_code make_write(const struct make_list *list, const char *folder, const char *stem, uint64_t seed,
                         uint64_t max_shard_bytes);
+
+/* The convolutional autoencoder of the FLUX family at any size, for FLUX.2 and Step1X-Edit. */
+struct make_autoencoder_kl {
+    int latent_channels, levels[4], layers_per_block, n_groups;
+    bool quant_convs, batch_norm;
+};
+
+void make_autoencoder_kl(struct make_list *list, const struct make_autoencoder_kl *vae);

@@ -1,16 +1,203 @@
+#include "tools/cli/audit/judge.h"
+
 #include <cjson/cJSON.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "engine/base/log.h"
+#include "eval/intake/report.h"
 #include "eval/judge/pixel.h"
+#include "eval/judge/prompt.h"
 #include "eval/scores/dataset.h"
-#include "tools/cli/cli.h"
-#include "tools/cli/audit/judge.h"
+#include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/report_input.h"
+#include "tools/cli/audit/review.h"
+#include "tools/cli/core/print.h"
+
+struct asker {
+    struct lk_judge_prompts *prompts;
+    const struct cli_pairs *pairs; /* NULL: one item of the command line */
+    struct lk_judge_ask ask;
+};
+
+static bool add_part(cJSON *content, const struct asker *asker, const struct lk_judge_part *part,
+                     const struct cli_pair *pair) {
+    cJSON *object = cJSON_CreateObject();
+    const char *path = cli_pair_path(asker->pairs, pair, part->image);
+    bool ok = object && (part->text ? cJSON_AddStringToObject(object, "text", part->text)
+                                    : cJSON_AddStringToObject(object, "image", lk_judge_image_name(part->image)));
+    if (ok && path) ok = cJSON_AddStringToObject(object, "path", path) != NULL;
+    if (ok && cJSON_AddItemToArray(content, object)) return true;
+    cJSON_Delete(object);
+    return false;
+}
+
+static bool fill_prompt(cJSON *line, const struct asker *asker, const struct cli_pair *pair,
+                        const struct lk_judge_message *message) {
+    if (!cJSON_AddStringToObject(line, "item_id", pair->item_id) ||
+        !cJSON_AddStringToObject(line, "prompt_version", lk_judge_prompt_name(asker->ask.prompt)) ||
+        !cJSON_AddStringToObject(line, "prompt_sha256", message->sha256))
+        return false;
+    if (asker->ask.pairwise &&
+        !cJSON_AddStringToObject(line, "order", asker->ask.preserved_first ? "preserved_first" : "edited_first"))
+        return false;
+    cJSON *content = cJSON_AddArrayToObject(line, "content");
+    for (int i = 0; i < message->n_parts && content; i++)
+        if (!add_part(content, asker, &message->parts[i], pair)) return false;
+    return content != NULL;
+}
+
+static enum lk_code print_json(const struct asker *asker, const struct cli_pair *pair) {
+    struct lk_judge_message message;
+    LK_TRY(cli_pair_message(pair, asker->prompts, &asker->ask, &message));
+    cJSON *line = cJSON_CreateObject();
+    char *text = line && fill_prompt(line, asker, pair, &message) ? cJSON_PrintUnformatted(line) : NULL;
+    cJSON_Delete(line);
+    lk_judge_message_free(&message);
+    if (!text) return lk_fail(LK_E_NOMEM, "judge prompt: out of memory");
+    puts(text);
+    cJSON_free(text);
+    return LK_OK;
+}
+
+/* One line an item; of a comparison one for each order. */
+static enum lk_code print_item(struct asker *asker, const struct cli_pair *pair) {
+    for (int order = 0; order <= (int)asker->ask.pairwise; order++) {
+        asker->ask.preserved_first = order;
+        LK_TRY(print_json(asker, pair));
+    }
+    return LK_OK;
+}
+
+static enum lk_code print_text(const struct asker *asker, const char *item_id) {
+    struct lk_judge_message message;
+    LK_TRY(lk_judge_message(asker->prompts, item_id, &asker->ask, &message));
+    puts(message.prompt);
+    lk_judge_message_free(&message);
+    return LK_OK;
+}
+
+/* An item that has no such question is named, and the others are asked. */
+static enum lk_code print_file(struct asker *asker, const struct cli_report_arguments *a) {
+    const char *path = cli_pairs_name(a);
+    struct cli_pairs pairs;
+    enum lk_code rc = cli_pairs_of(&pairs, a, false);
+    size_t n_bad = pairs.rejects.n, n_all = pairs.n + n_bad;
+    if (!rc) cli_print_rejects(path, &pairs.rejects);
+    asker->pairs = &pairs;
+    for (size_t i = 0; i < pairs.n && !rc; i++) {
+        if (asker->ask.pairwise && cli_pair_is_preserved(&pairs.list[i])) continue; /* asked with the baseline's */
+        const struct cli_pair *pair = &pairs.list[i];
+        rc = !asker->ask.pairwise || cli_pair_path(&pairs, pair, LK_JUDGE_PRESERVED)
+                 ? print_item(asker, pair)
+                 : lk_fail(LK_E_INPUT, "%s names no picture of its preserved arm to compare with", path);
+        if (rc != LK_E_INPUT) continue;
+        cli_pair_warn(path, pair);
+        n_bad++;
+        rc = LK_OK;
+    }
+    if (!rc && !n_all) rc = lk_fail(LK_E_INPUT, "%s: expected lines with item_id and edited, got none", path);
+    if (!rc && n_bad)
+        rc = lk_fail(n_bad < n_all ? LK_E_PARTIAL : LK_E_INPUT, "%s: %zu of %zu items have no prompt", path, n_bad,
+                     n_all);
+    cli_pairs_free(&pairs);
+    return rc;
+}
+
+enum lk_code cli_judge_prompt(const struct cli_arguments *a) {
+    struct asker asker = {.ask = {.prompt = (enum lk_judge_prompt)lk_judge_prompt_parse(a->review.judge_prompt),
+                                  .pairwise = a->review.pairwise}};
+    const char *item = a->more[0];
+    if (!item == !cli_pairs_name(&a->report))
+        return lk_fail(LK_E_USAGE,
+                       "judge prompt: expected one ITEM, or --pairs FILE.jsonl or --from RUN for a line each");
+    LK_TRY(lk_judge_prompts_load(&asker.prompts));
+    enum lk_code rc = !item     ? print_file(&asker, &a->report)
+                      : a->json ? print_item(&asker, &(struct cli_pair){.item_id = item, .asked_as = item})
+                                : print_text(&asker, item);
+    lk_judge_prompts_free(asker.prompts);
+    return rc;
+}
+
+/* What the two sides are when the second is a check of the first. */
+static void print_meaning(enum lk_judge_check check) {
+    const char *how = check == LK_CHECK_ORDER ? "the edited picture first. Every score should stay"
+                      : check == LK_CHECK_ROLES
+                          ? "each picture under the other's label, skin tone and age mirrored back. They "
+                            "should fit, race and gender stay; edit success and V-03's age have no meaning"
+                          : "again, with other seeds. Exact is how stable the judge is: two judges who agree "
+                            "as often may differ by chance alone";
+    printf("Secondary is the primary judge, asked %s.\n\n", how);
+}
+
+/* The report's tables about the two judges, as Markdown or JSON. */
+static enum lk_code print_tables(const struct lk_report *report, bool json, enum lk_judge_check check) {
+    static const char *const of_two[] = {"t_judge", "judge_drift", "review_decisions"};
+    static const char *const of_one[] = {"t_judge", "judge_drift", "t_judge_groups"};
+    bool first = true;
+    if (check && !json) print_meaning(check);
+    for (size_t i = 0; i < 3; i++) {
+        const struct lk_table *table = lk_report_table(report, (check ? of_one : of_two)[i]);
+        if (!table) continue;
+        if (!first) putchar('\n');
+        LK_TRY(cli_print_table(table, json));
+        first = false;
+    }
+    return LK_OK;
+}
+
+static enum lk_code print_portraits(const struct cli_arguments *a, struct cli_report_input *input,
+                                    enum lk_judge_check check) {
+    struct lk_report *report = NULL;
+    input->options.n_bootstrap = 10; /* no table printed here has a resampled interval */
+    enum lk_code rc = lk_report_build(&report, &input->data, &input->options);
+    if (!rc) rc = print_tables(report, a->json, check);
+    lk_report_free(report);
+    return rc;
+}
+
+/* Of a study of one's own: tables of its report. */
+static enum lk_code print_any(const struct cli_arguments *a, const struct lk_study *study,
+                              const struct cli_report_input *input) {
+    static const char *const names[] = {"judge_agreement", "judges", "review_decisions"};
+    struct lk_audit *audit;
+    LK_TRY(lk_audit_open(&audit, NULL));
+    enum lk_code rc = cli_report_store(audit, &a->report, study, input);
+    for (int i = 0; i < (a->review.file ? 3 : 2) && !rc; i++) {
+        struct lk_table *table;
+        if ((rc = lk_any_table(audit, names[i], &table))) break;
+        if (i) putchar('\n');
+        rc = cli_print_table(table, a->json);
+        lk_table_free(table);
+    }
+    lk_audit_close(audit);
+    return rc;
+}
+
+enum lk_code cli_judge_agreement(const struct cli_arguments *a) {
+    struct cli_report_input input = {0};
+    struct lk_study *study;
+    const enum lk_judge_check check = (enum lk_judge_check)lk_judge_check_parse(a->report.check);
+    if (!a->report.scores && !a->report.runs.n && !(a->report.primary && a->report.secondary))
+        return lk_fail(LK_E_USAGE, "judge agreement: expected --from, --primary and --secondary, or --scores");
+    if (check && !(a->report.primary && a->report.secondary))
+        return lk_fail(LK_E_USAGE, "--check: expected --primary, a judge's run, and --secondary, the check of it");
+    enum lk_code rc = cli_known_study(&study, &a->report);
+    const bool own = study && !lk_study_is_documented(study);
+    if (!rc) rc = cli_report_input(&input, &a->report, study);
+    if (!rc && check && strcmp(input.options.judges[0], input.options.judges[1]))
+        rc = lk_fail(LK_E_INPUT, "--check %s: expected two runs of one judge, got %s and %s", a->report.check,
+                     input.options.judges[0], input.options.judges[1]);
+    if (!rc && a->review.file) rc = cli_review_read(&input.data, a->review.file);
+    if (!rc && check && own && !a->json) print_meaning(check);
+    if (!rc) rc = own ? print_any(a, study, &input) : print_portraits(a, &input, check);
+    cli_report_input_free(&input);
+    lk_study_close(study);
+    return rc;
+}
 
 static bool add_angles(cJSON *line, const struct lk_pixel_judgement *j) {
     if (j->undefined)

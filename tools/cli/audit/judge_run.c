@@ -1,21 +1,16 @@
 /* judge run: a vision-language model judges pictures, in this process or on a server; a line of JSON an item, appended
  * as they come. */
-#include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/append.h"
 #include "engine/base/digest.h"
-#include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "eval/judge/seeing.h"
-#include "eval/scores/fields.h"
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/judge_done.h"
-#include "tools/cli/audit/judge_record.h"
 #include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/audit/shares.h"

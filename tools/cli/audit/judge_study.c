@@ -1,10 +1,8 @@
 /* The judges that a study names, each asked about the pictures of its run; their answers lie in RUN/judges. */
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "eval/design/study.h"
 #include "eval/document/files.h"

@@ -1,7 +1,5 @@
 #include <stdio.h>
 
-#include "engine/base/alloc.h"
-#include "engine/base/file.h"
 #include "eval/intake/report.h"
 
 #include "tools/cli/cli.h"

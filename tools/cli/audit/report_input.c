@@ -12,7 +12,6 @@
 #include "eval/judge/answers.h"
 #include "eval/judge/doubts.h"
 #include "eval/judge/legacy.h"
-#include "eval/judge/pixel_scores.h"
 #include "eval/scores/long_table.h"
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/known.h"

@@ -1,5 +1,4 @@
 #include "tools/cli/cli.h"
-#include "tools/cli/core/options_table.h"
 
 static const char *const edit_examples[] = {
     "Edit a photo",

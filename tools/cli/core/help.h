@@ -14,6 +14,5 @@ void cli_help_command(FILE *out, enum cli_command command, const struct cli_verb
 const char *cli_full_name(enum cli_command command, const struct cli_verb *verb, char name[64]);
 /* "run STUDY.json -o DIR [options]": what follows the command's name; of a command with verbs and verb NULL, "VERB". */
 void cli_usage(enum cli_command command, const struct cli_verb *verb, struct lk_text *out);
-void cli_man(FILE *out);
 /* LK_E_USAGE for a shell other than bash, zsh and fish. */
 enum lk_code cli_completions(FILE *out, const char *shell);

@@ -208,10 +208,19 @@ struct cli_verb {
     const char *options;
     const char *text;            /* what it does, beyond the summary; NULL: nothing */
     const char *const *examples; /* pairs: what, command; ends in NULL; NULL: none of its own */
-    const char *const *says;     /* option, value, help: in place of the option's words; ends in NULL; NULL: none */
+    const struct cli_says {
+        const char *option, *value, *help; /* value NULL: the option's own */
+    } * says;                              /* in place of the options' words; the last has no option; NULL: none */
     enum lk_code (*run)(const struct cli_arguments *);
     enum lk_code (*with_study)(const struct cli_arguments *, struct lk_study *); /* run with operand 1, opened */
 };
+
+#define EXAMPLES(...)                                                                                                  \
+    (const char *const[]) { __VA_ARGS__, NULL }
+#define SAYS(...)                                                                                                      \
+    (const struct cli_says[]) {                                                                                        \
+        __VA_ARGS__, { 0 }                                                                                             \
+    }
 
 struct cli_command_info {
     const char *name;

@@ -2,8 +2,7 @@
 #include "tools/cli/core/options_table.h"
 
 #define T2I(kind_, group_, name_, value_, field, help_)                                                                \
-    .name = name_, .kind = kind_, .group = group_, .value = value_, .help = help_, .commands = ON(CLI_T2I),            \
-    AT(t2i.field)
+    OPTION(kind_, group_, name_, value_, ON(CLI_T2I), t2i.field, help_)
 
 static const struct cli_option options[] = {
     {T2I(CLI_LIST, "Input", "labels", "LABELS.csv", labels,

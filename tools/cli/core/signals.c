@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>

@@ -56,10 +56,10 @@ bool cli_requires(enum cli_command command, const struct cli_verb *verb, const s
 
 struct cli_option cli_option_of_verb(const struct cli_verb *verb, const struct cli_option *option) {
     struct cli_option o = *option;
-    for (const char *const *says = verb ? verb->says : NULL; says && *says; says += 3) {
-        if (strcmp(*says, o.name)) continue;
-        if (says[1]) o.value = says[1];
-        o.help = says[2];
+    for (const struct cli_says *says = verb ? verb->says : NULL; says && says->option; says++) {
+        if (strcmp(says->option, o.name)) continue;
+        if (says->value) o.value = says->value;
+        o.help = says->help;
         if (strstr(o.help, "[default: ")) o.otherwise = NULL;
     }
     return o;

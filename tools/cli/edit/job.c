@@ -1,6 +1,8 @@
 #include "tools/cli/edit/job.h"
-#include "models/embeds.h"
 
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,14 +11,116 @@
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/digest.h"
-#include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/names.h"
-#include "tools/cli/core/signals.h"
-#include "tools/cli/edit/dump.h"
+#include "engine/device.h"
+#include "models/embeds.h"
 #include "models/recipe.h"
+#include "tools/cli/core/signals.h"
 #include "weights/config_identity.h"
+#include "weights/safetensors.h"
+
+/* What a preview could not be written for is told once; the picture is made all the same. */
+static enum lk_code show(void *context, const struct lk_image *image, int step, int n_steps) {
+    struct cli_preview *p = context;
+    const int every = p->every ? p->every : 1;
+    char text[48];
+    const struct lk_png_text told = {"likeness preview", text};
+    if (p->failed || (step % every && step < n_steps)) return LK_OK;
+    snprintf(text, sizeof text, "step %d of %d", step, n_steps);
+    if (lk_picture_write(p->file, image, LK_RECIPE_QUALITY, &told, 1)) {
+        p->failed = true;
+        lk_log(LK_LOG_WARNING, "--preview: %s; the pictures are made without", lk_error_text());
+    }
+    return LK_OK;
+}
+
+enum lk_code cli_preview_check(const char *file, bool overwrite) {
+    struct stat st;
+    struct lk_png_text *texts;
+    bool ours = false;
+    if (!file || overwrite || stat(file, &st) || !st.st_size) return LK_OK;
+    if (!lk_picture_text_read(file, &texts)) {
+        for (const struct lk_png_text *t = texts; t->key && !ours; t++) ours = !strncmp(t->key, "likeness", 8);
+        lk_png_text_free(texts);
+    }
+    if (ours) return LK_OK;
+    return lk_fail(LK_E_USAGE,
+                   "--preview: %s: is there and is no result of likeness; name another file, or replace it with "
+                   "--overwrite",
+                   file);
+}
+
+enum lk_code cli_preview_attach(struct cli_preview *p, const struct lk_pipeline *pipeline, struct lk_request *request) {
+    if (!p->file) return LK_OK;
+    if (!lk_pipeline_has_preview(pipeline))
+        return lk_fail(LK_E_USAGE, "--preview: %s has none; FLUX.2, Qwen-Image and Step1X-Edit have",
+                       lk_pipeline_family(pipeline));
+    request->preview = show;
+    request->preview_context = p;
+    return LK_OK;
+}
+
+/* --dump-steps: every named intermediate tensor of a run as NAME.safetensors, holding one tensor NAME. */
+
+struct cli_dump {
+    const char *folder;
+    int n_written;
+};
+
+/* The folder is made if it is not there; LK_E_USAGE when it holds anything. */
+static enum lk_code dump_open(struct cli_dump *dump, const char *folder) {
+    *dump = (struct cli_dump){.folder = folder};
+    if (mkdir(folder, 0777) == 0) return LK_OK;
+    if (errno != EEXIST) return lk_fail_errno(errno, "--dump-steps: %s", folder);
+    DIR *dir = opendir(folder);
+    if (!dir) return lk_fail_errno(errno, "--dump-steps: %s", folder);
+    int n = 0;
+    while (readdir(dir)) n++; /* . and .. are always there */
+    closedir(dir);
+    if (n > 2) return lk_fail(LK_E_USAGE, "--dump-steps: %s: expected a new or empty folder", folder);
+    return LK_OK;
+}
+
+/* The elements of a window lie apart on the device: they are fetched row by row. */
+static enum lk_code fetch(struct lk_device *dev, const struct lk_tensor *value, unsigned char *host) {
+    if (lk_tensor_is_dense(value)) return lk_download(dev, host, value);
+    size_t row_bytes = (size_t)lk_tensor_row_numel(value) * lk_dtype_size(value->dtype);
+    for (int64_t i = 0; i < value->shape[0]; i++) {
+        struct lk_tensor row = lk_tensor_rows(value, i, 1);
+        row.ld = lk_tensor_row_numel(value);
+        enum lk_code rc = lk_download(dev, host + (size_t)i * row_bytes, &row);
+        if (rc) return rc;
+    }
+    return LK_OK;
+}
+
+static enum lk_code write_tensor(void *context, struct lk_device *dev, const char *name,
+                                 const struct lk_tensor *value) {
+    struct cli_dump *dump = context;
+    char safe[256], path[4096];
+    snprintf(safe, sizeof safe, "%s", name);
+    for (char *c = safe; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("._-", *c)) *c = '_';
+    snprintf(path, sizeof path, "%s/%s.safetensors", dump->folder, safe);
+    for (int again = 2; access(path, F_OK) == 0; again++)
+        snprintf(path, sizeof path, "%s/%s.%d.safetensors", dump->folder, safe, again);
+    size_t bytes = lk_tensor_bytes(value);
+    void *host = lk_malloc(bytes);
+    if (!host) return lk_fail(LK_E_NOMEM, "%s: out of memory for %zu bytes", path, bytes);
+    struct lk_st_named named = {name, lk_tensor_make(host, value->dtype, value->n_dims, value->shape)};
+    enum lk_code rc = fetch(dev, value, host);
+    if (!rc) rc = lk_safetensors_write(path, &named, 1, "{\"format\":\"pt\"}");
+    lk_free(host);
+    if (!rc) dump->n_written++;
+    return rc;
+}
+
+/* Sets dev's trace function; `dump` must outlive the run. */
+static void dump_attach(struct cli_dump *dump, struct lk_device *dev) {
+    dev->trace = write_tensor;
+    dev->trace_context = dump;
+}
 
 #define MOST_TOGETHER 128 /* jobs in a queue, whose pictures and embeddings are in memory at once */
 
@@ -342,8 +446,8 @@ static enum lk_code run(struct state *s) {
     if (!s->items || !s->queue) return lk_fail(LK_E_NOMEM, "out of memory for %d jobs", together);
     if (jobs->auto_quantize) choose_quantize(s);
     LK_TRY(open_model(s));
-    if (jobs->dump_steps) LK_TRY(cli_dump_open(&s->dump, jobs->dump_steps));
-    if (jobs->dump_steps) cli_dump_attach(&s->dump, s->device);
+    if (jobs->dump_steps) LK_TRY(dump_open(&s->dump, jobs->dump_steps));
+    if (jobs->dump_steps) dump_attach(&s->dump, s->device);
     cli_signals_install();
     double started = lk_log_now();
     LK_TRY(run_all(s, together));

@@ -4,10 +4,8 @@
 #include <openssl/rand.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "engine/base/alloc.h"
 #include "engine/base/utf8.h"
 #include "tools/cli/images/api.h"
 

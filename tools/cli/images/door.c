@@ -1,5 +1,4 @@
 /* What is looked at before a body is taken: the way, who asks, whether there is a place. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <time.h>

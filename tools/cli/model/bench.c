@@ -1,6 +1,5 @@
 /* likeness bench: what an image takes on this machine, stage by stage, over several repetitions; and two such results
  * compared. */
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
@@ -12,7 +11,6 @@
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/model/bench.h"
-#include "tools/cli/study/study.h"
 
 #define PROBE_RUNS 3
 

@@ -3,7 +3,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/base/alloc.h"
 #include "engine/base/log.h"
 #include "engine/base/utf8.h"
 #include "models/text/chat.h"

@@ -1,6 +1,5 @@
 /* What a LoRA file holds, and models that are written with it. */
 #include <stdio.h>
-#include <string.h>
 
 #include "models/quantize.h"
 #include "tools/cli/cli.h"

@@ -1,8 +1,101 @@
 #include <cjson/cJSON.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "engine/base/isa.h"
+#include "engine/device.h"
 #include "models/pipeline.h"
 #include "tools/cli/cli.h"
+#include "tools/cli/core/print.h"
+
+/* The processor's name as the kernel gives it; "" where it gives none. */
+static void cpu_model(char *out, size_t size) {
+    char line[512];
+    out[0] = 0;
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(line, sizeof line, f)) {
+        const char *value = strchr(line, ':');
+        if (strncmp(line, "model name", 10) || !value) continue;
+        value += 1 + strspn(value + 1, " \t");
+        snprintf(out, size, "%.*s", (int)strcspn(value, "\n"), value);
+        break;
+    }
+    if (f) fclose(f);
+}
+
+static bool add_cpu(cJSON *list, const struct lk_device *cpu, const char *model, uint64_t memory) {
+    cJSON *entry = cJSON_CreateObject();
+    return cJSON_AddItemToArray(list, entry) && cJSON_AddStringToObject(entry, "name", "cpu") &&
+           cJSON_AddStringToObject(entry, "model", model) &&
+           cJSON_AddStringToObject(entry, "isa", lk_cpu_isa_name(lk_cpu_isa())) &&
+           cJSON_AddNumberToObject(entry, "threads", cpu->n_threads) &&
+           cJSON_AddNumberToObject(entry, "memory_bytes", (double)memory);
+}
+
+static bool add_cuda(cJSON *list, int index) {
+    struct lk_cuda_info info;
+    int n;
+    char name[32], capability[32];
+    if (lk_cuda_info(index, &n, &info)) return true; /* gone since it was counted */
+    snprintf(name, sizeof name, "cuda:%d", index);
+    snprintf(capability, sizeof capability, "sm_%d%d", info.compute_major, info.compute_minor);
+    const bool usable = !lk_cuda_usable(index, &info);
+    cJSON *entry = cJSON_CreateObject();
+    return cJSON_AddItemToArray(list, entry) && cJSON_AddStringToObject(entry, "name", name) &&
+           cJSON_AddStringToObject(entry, "model", info.name) && cJSON_AddStringToObject(entry, "isa", capability) &&
+           cJSON_AddNumberToObject(entry, "driver", info.driver_version) &&
+           cJSON_AddNumberToObject(entry, "memory_bytes", (double)info.memory_bytes) &&
+           cJSON_AddNumberToObject(entry, "block_shared_bytes", info.block_bytes) &&
+           cJSON_AddBoolToObject(entry, "usable", usable) &&
+           (usable || cJSON_AddStringToObject(entry, "why_not", lk_error_text()));
+}
+
+static enum lk_code print_json(const struct lk_device *cpu, const char *model, uint64_t memory, int n_cuda) {
+    cJSON *root = cJSON_CreateObject();
+    cJSON *list = cJSON_AddArrayToObject(root, "devices");
+    bool ok = list && add_cpu(list, cpu, model, memory);
+    for (int i = 0; i < n_cuda; i++) ok = ok && add_cuda(list, i);
+    char *text = ok ? cJSON_Print(root) : NULL;
+    if (text) puts(text);
+    cJSON_free(text);
+    cJSON_Delete(root);
+    return text ? LK_OK : lk_fail(LK_E_NOMEM, "devices: out of memory");
+}
+
+static void print_cuda(int n_cuda, const char *why_none) {
+    if (!n_cuda) printf("cuda  none: %s\n", why_none);
+    for (int i = 0; i < n_cuda; i++) {
+        struct lk_cuda_info info;
+        int n;
+        char memory[32];
+        if (lk_cuda_info(i, &n, &info)) continue;
+        printf("cuda:%d  %s\n      sm_%d%d, %s memory, driver of CUDA %d.%d\n", i, info.name, info.compute_major,
+               info.compute_minor, cli_bytes(info.memory_bytes, memory), info.driver_version / 1000,
+               info.driver_version % 1000 / 10);
+        if (info.compute_major == 9) puts("      --gemm cublaslt is the faster here: 1.4 times, measured on an H200");
+        if (lk_cuda_usable(i, &info)) printf("      cannot be used: %s\n", lk_error_text());
+    }
+}
+
+enum lk_code cli_devices(const struct cli_arguments *arguments) {
+    struct lk_device *cpu;
+    LK_TRY(lk_device_cpu_create(0, &cpu));
+    char model[256], memory_text[32];
+    int n_cuda;
+    cpu_model(model, sizeof model);
+    uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    enum lk_code none = lk_cuda_info(-1, &n_cuda, NULL), rc = LK_OK;
+    if (arguments->json) {
+        rc = print_json(cpu, model, memory, n_cuda);
+    } else {
+        printf("cpu   %s\n      instructions %s, %d threads, %s memory\n", model, lk_cpu_isa_name(lk_cpu_isa()),
+               cpu->n_threads, cli_bytes(memory, memory_text));
+        print_cuda(n_cuda, none ? lk_error_text() : "the driver has no device");
+    }
+    lk_device_free(cpu);
+    return rc;
+}
 
 static enum lk_code defaults_of(const char *name, struct lk_request *request) {
     struct lk_pipeline *pipeline;

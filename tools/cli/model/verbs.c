@@ -1,6 +1,5 @@
 /* The verbs of bench and lora: what each reads and says. */
 #include "tools/cli/cli.h"
-#include "tools/cli/model/bench.h"
 #include "tools/cli/study/study.h"
 
 const struct cli_verb cli_bench_verbs[] = {
@@ -11,17 +10,15 @@ const struct cli_verb cli_bench_verbs[] = {
      .text = "Makes the same image several times and prints, of each stage, seconds, TFLOP/s, the share of what a "
              "product of matrices reaches on the device at that moment, and memory beside what plan says. The first "
              "image, for which weights are read, is told apart.",
-     .examples = (const char *const[]){"How fast is this machine?",
-                                       "likeness bench -m ./FLUX.2-dev --device cuda --size 1024x1024", NULL},
+     .examples = EXAMPLES("How fast is this machine?", "likeness bench -m ./FLUX.2-dev --device cuda --size 1024x1024"),
      .run = cli_bench},
     {.name = "compare",
      .summary = "print the ratio of two results, with an interval",
      .operands = "OLD.json NEW.json",
      .options = "",
-     .examples = (const char *const[]){"Is it faster now?",
-                                       "likeness bench -m ./FLUX.2-dev --output-format json > new.json && likeness "
-                                       "bench compare old.json new.json",
-                                       NULL},
+     .examples = EXAMPLES(
+         "Is it faster now?",
+         "likeness bench -m ./FLUX.2-dev --output-format json > new.json && likeness bench compare old.json new.json"),
      .run = cli_bench_compare},
     {.name = "study",
      .summary = "say what a whole study takes and costs, by a result of each of its models",
@@ -29,12 +26,10 @@ const struct cli_verb cli_bench_verbs[] = {
      .options = "gpus price device vram host-ram follow-links",
      .text = "Pictures of another size or with other steps than those measured count in the ratio of each stage's "
              "FLOPs.",
-     .examples = (const char *const[]){"On eight of these",
-                                       "likeness bench study study.json flux.json step1x.json qwen.json --gpus 8 "
-                                       "--price 1.8",
-                                       NULL},
-     .says = (const char *const[]){"gpus", NULL, "GPUs as the one measured", "price", NULL,
-                                   "what an hour of one GPU costs, in any currency", NULL},
+     .examples = EXAMPLES("On eight of these",
+                          "likeness bench study study.json flux.json step1x.json qwen.json --gpus 8 --price 1.8"),
+     .says = SAYS({"gpus", NULL, "GPUs as the one measured"},
+                  {"price", NULL, "what an hour of one GPU costs, in any currency"}),
      .run = study_bench},
     {0}};
 
@@ -44,15 +39,14 @@ const struct cli_verb cli_lora_verbs[] = {
      .operands = "FILE",
      .options = "model follow-links",
      .text = "With a model also the share of each layer that the LoRA is.",
-     .examples = (const char *const[]){"Does it fit the model?",
-                                       "likeness lora style.safetensors -m ./Qwen-Image-Edit-2511", NULL},
+     .examples = EXAMPLES("Does it fit the model?", "likeness lora style.safetensors -m ./Qwen-Image-Edit-2511"),
      .run = cli_lora},
     {.name = "merge",
      .summary = "write a model with LoRAs added to its weights",
      .operands = "MODEL",
      .options = "lora! output! follow-links",
-     .examples = (const char *const[]){"For programs that take no LoRA",
-                                       "likeness lora merge ./FLUX.2-dev --lora style.safetensors=0.8 -o merged", NULL},
-     .says = (const char *const[]){"output", "DIR", "a folder that is not there yet", NULL},
+     .examples = EXAMPLES("For programs that take no LoRA",
+                          "likeness lora merge ./FLUX.2-dev --lora style.safetensors=0.8 -o merged"),
+     .says = SAYS({"output", "DIR", "a folder that is not there yet"}),
      .run = cli_lora_merge},
     {0}};

@@ -1,13 +1,20 @@
 #include <cjson/cJSON.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "models/quantize.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/print.h"
 #include "weights/checkpoint.h"
 #include "weights/verify.h"
+
+enum lk_code cli_quantize(const struct cli_arguments *a) {
+    LK_TRY(lk_model_quantize(a->positional, a->output, lk_quantize_named(a->format)));
+    cli_print_text(stdout, a->output);
+    putchar('\n');
+    return LK_OK;
+}
 
 static const char *const results[] = {[LK_VERIFY_OK] = "ok",
                                       [LK_VERIFY_DIFFERS] = "differs",

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/log.h"
 #include "tools/cli/study/runner.h"
 #include "weights/config_identity.h"
 

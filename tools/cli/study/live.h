@@ -29,5 +29,3 @@ struct live_view {
     int64_t preview_ms; /* when it was written */
 };
 void live_page(const struct live_site *site, const struct live_view *view, struct lk_text *out);
-/* One line of the list. */
-void live_failure(struct lk_text *out, const char *name, const char *error, int attempts);

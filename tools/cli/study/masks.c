@@ -1,6 +1,5 @@
 /* Masks that a study draws for its sources, as the edits of a worker see them. */
 #include <string.h>
-#include <unistd.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"

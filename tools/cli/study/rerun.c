@@ -1,6 +1,5 @@
 /* study rerun: a sample of what was made is made again and must come out the same, bit by bit. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

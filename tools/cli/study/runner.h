@@ -168,8 +168,6 @@ struct study_progress {
     int64_t total, before; /* jobs; ended before this run */
     double started_s, shown_s;
 };
-void study_progress_begin(struct study_progress *p, const struct lk_journal_counts *counts);
-void study_progress_show(struct study_progress *p, const struct study_run *run);
 
 /* --devices "0,1,cpu": names of devices and their number into run, in memory that *copy keeps. Those that share weights
  * are one worker's: "cuda:0,1". LK_E_USAGE: what is no device, a GPU named twice. */

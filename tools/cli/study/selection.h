@@ -15,6 +15,3 @@ struct selection_server {
 };
 
 extern const struct local_site selection_site;
-/* The first cell from `source` on that is not done; `source` itself when all are. */
-int selection_next_open(const struct lk_selection *selection, int source);
-void selection_page(const struct selection_server *s, int source, struct lk_text *out);

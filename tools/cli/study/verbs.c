@@ -1,9 +1,9 @@
 /* The verbs of `study`: what each reads and says. */
-#include "tools/cli/cli.h"
 #include "tools/cli/study/study.h"
 
-#define RUN_FOLDER "output", "DIR", "the run's folder"
-#define MACHINE    "device devices threads vram host-ram weights"
+#define RUN_FOLDER                                                                                                     \
+    { "output", "DIR", "the run's folder" }
+#define MACHINE "device devices threads vram host-ram weights"
 
 const struct cli_verb cli_study_verbs[] = {
     {.name = "new",
@@ -11,15 +11,12 @@ const struct cli_verb cli_study_verbs[] = {
      .options = "template output overwrite",
      .text = "A study file names sources, prompts, models with their parameters, and experiments. 'likeness help "
              "study-file' explains its keys. The columns that its tables of sources and prompts need are told.",
-     .examples = (const char *const[]){"A study of one's own", "likeness study new --template own -o study.json",
-                                       "The portrait study's experiment 1",
-                                       "likeness study new --template exp1 -o study.json", NULL},
-     .says =
-         (const char *const[]){"output", "STUDY.json", "the file to write [default: stdout]", "template", NULL,
-                               "what the file begins with: own, a study of your own; the others the experiments of "
-                               "the portrait study and of the text-to-image study in their documents' numbers; full "
-                               "has exp1, exp2 and exp3",
-                               NULL},
+     .examples = EXAMPLES("A study of one's own", "likeness study new --template own -o study.json",
+                          "The portrait study's experiment 1", "likeness study new --template exp1 -o study.json"),
+     .says = SAYS({"output", "STUDY.json", "the file to write [default: stdout]"},
+                  {"template", NULL,
+                   "what the file begins with: own, a study of your own; the others the experiments of the portrait "
+                   "study and of the text-to-image study in their documents' numbers; full has exp1, exp2 and exp3"}),
      .run = study_new},
     {.name = "check",
      .summary = "name everything in a study file that would stop a run",
@@ -34,36 +31,30 @@ const struct cli_verb cli_study_verbs[] = {
      .options = "json follow-links " MACHINE,
      .text = "Counts the outputs by experiment and model, with memory and FLOPs of each; with --device sm_80 also how "
              "long they take on such a GPU.",
-     .says = (const char *const[]){"devices", NULL,
-                                   "how many devices work at once, named as for `study run` [default: one]", NULL},
+     .says = SAYS({"devices", NULL, "how many devices work at once, named as for `study run` [default: one]"}),
      .with_study = study_plan},
     {.name = "jobs",
      .summary = "list every output that will be made, in the order in which it is made",
      .operands = "STUDY.json",
      .options = "json shard",
-     .examples = (const char *const[]){"For a script", "likeness study jobs study.json --json > jobs.jsonl", NULL},
-     .says = (const char *const[]){"shard", NULL, "only the I-th of N parts of the jobs", NULL},
+     .examples = EXAMPLES("For a script", "likeness study jobs study.json --json > jobs.jsonl"),
+     .says = SAYS({"shard", NULL, "only the I-th of N parts of the jobs"}),
      .with_study = study_jobs},
     {.name = "compare",
      .summary = "name the settings in which two studies differ",
      .operands = "STUDY.json STUDY.json",
      .options = "allow",
-     .says = (const char *const[]){"allow", NULL,
-                                   "settings that may differ, as rounding, models.qwen.seed or steps, with commas "
-                                   "between",
-                                   NULL},
+     .says =
+         SAYS({"allow", NULL, "settings that may differ, as rounding, models.qwen.seed or steps, with commas between"}),
      .with_study = study_compare},
     {.name = "prompts",
      .summary = "print the edit prompts, the 50 sentences of experiment 3 and a study's own",
      .operands = "[STUDY.json]",
      .options = "ids show",
-     .says = (const char *const[]){"ids", NULL,
-                                   "which prompts, as O-01, catB_001 or W-01, or categories as O,V, with commas "
-                                   "between",
-                                   "show", NULL,
-                                   "a table (CSV), the texts alone, the subcategories by the printed id ranges or by "
-                                   "content, or what there is to know of the 50 sentences",
-                                   NULL},
+     .says = SAYS({"ids", NULL, "which prompts, as O-01, catB_001 or W-01, or categories as O,V, with commas between"},
+                  {"show", NULL,
+                   "a table (CSV), the texts alone, the subcategories by the printed id ranges or by content, or what "
+                   "there is to know of the 50 sentences"}),
      .run = study_prompts_of},
     {.name = "pools",
      .summary = "draw seven candidates for each source from a table of labelled portraits",
@@ -71,14 +62,14 @@ const struct cli_verb cli_study_verbs[] = {
      .options = "output overwrite study-seed",
      .text = "The table has the columns file, age, gender and race. 'likeness serve selection' lets people choose, "
              "'study finalize' copies the chosen portraits.",
-     .says = (const char *const[]){"output", "POOLS.jsonl", "the candidates, a line a source [default: stdout]",
-                                   "study-seed", NULL, "seed of the draw", NULL},
+     .says = SAYS({"output", "POOLS.jsonl", "the candidates, a line a source [default: stdout]"},
+                  {"study-seed", NULL, "seed of the draw"}),
      .run = study_pools},
     {.name = "finalize",
      .summary = "copy the chosen portraits and write their manifest",
      .operands = "POOLS.jsonl",
      .options = "output! overwrite",
-     .says = (const char *const[]){"output", "DIR", "the folder of the portraits and of source_manifest.json", NULL},
+     .says = SAYS({"output", "DIR", "the folder of the portraits and of source_manifest.json"}),
      .run = study_finalize},
     {.name = "validate",
      .summary = "check a set of portraits against its manifest",
@@ -93,10 +84,9 @@ const struct cli_verb cli_study_verbs[] = {
          "Each text is added to the file that the model's \"rewrite\" names, with how it was made; the same command "
          "goes on after a kill. A prompt without a usable text is kept as failed, with the replies. The report "
          "counts the words that name a group, by the sources' groups.",
-     .says = (const char *const[]){"output", "DIR",
-                                   "a folder for a report of what the rewriter made of the prompts; created if needed "
-                                   "[default: none]",
-                                   NULL},
+     .says =
+         SAYS({"output", "DIR",
+               "a folder for a report of what the rewriter made of the prompts; created if needed [default: none]"}),
      .with_study = study_rewrite},
     {.name = "run",
      .summary = "make a study's outputs, or go on where the last run stopped",
@@ -108,35 +98,23 @@ const struct cli_verb cli_study_verbs[] = {
              "stays, the rest is kept until prune deletes it. A job that fails is tried three times, once if it would "
              "fail again (a picture that is none, NaN), and kept as failed; exit code 6 if there are any. A model "
              "that is not the one that made the first pictures is refused.",
-     .examples =
-         (const char *const[]){"On four GPUs; the same command goes on after a kill",
-                               "likeness study run study.json -o out --devices 0,1,2,3", "One task of a job array",
-                               "likeness study run study.json -o out --shard 3/8", NULL},
-     .says = (const char *const[]){RUN_FOLDER,
-                                   "shard",
-                                   NULL,
-                                   "the I-th of N parts of the jobs; each part has a journal of its own, `study merge` "
-                                   "puts them together",
-                                   "devices",
-                                   NULL,
-                                   "a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1; with "
-                                   "--weights sharded one for all [default: --device]",
-                                   "retry-failed",
-                                   NULL,
-                                   "try again what failed three times",
-                                   "send-pictures",
-                                   NULL,
-                                   "sources may be sent to the services of hosted models: their licence and those "
-                                   "whom they show allow it",
-                                   "queue",
-                                   NULL,
-                                   "jobs that pass through the stages together: all are encoded, then made, then "
-                                   "decoded, so that weights come once for N jobs; a kill loses what they have done "
-                                   "so far",
-                                   "json",
-                                   NULL,
-                                   "print what was made as JSON",
-                                   NULL},
+     .examples = EXAMPLES("On four GPUs; the same command goes on after a kill",
+                          "likeness study run study.json -o out --devices 0,1,2,3", "One task of a job array",
+                          "likeness study run study.json -o out --shard 3/8"),
+     .says =
+         SAYS(RUN_FOLDER,
+              {"shard", NULL,
+               "the I-th of N parts of the jobs; each part has a journal of its own, `study merge` puts them together"},
+              {"devices", NULL,
+               "a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1; with --weights sharded one "
+               "for all [default: --device]"},
+              {"retry-failed", NULL, "try again what failed three times"},
+              {"send-pictures", NULL,
+               "sources may be sent to the services of hosted models: their licence and those whom they show allow it"},
+              {"queue", NULL,
+               "jobs that pass through the stages together: all are encoded, then made, then decoded, so that weights "
+               "come once for N jobs; a kill loses what they have done so far"},
+              {"json", NULL, "print what was made as JSON"}),
      .with_study = study_run_all},
     {.name = "status",
      .summary = "say how far a run is",
@@ -156,27 +134,25 @@ const struct cli_verb cli_study_verbs[] = {
      .operands = "DIR",
      .options = "requeue follow-links",
      .text = "Compares also the models that are here with those that made the pictures.",
-     .says = (const char *const[]){"requeue", NULL, "have the next run make again what is gone or changed", NULL},
+     .says = SAYS({"requeue", NULL, "have the next run make again what is gone or changed"}),
      .run = study_verify},
     {.name = "rerun",
      .summary = "make a sample of a run again and compare the bits",
      .operands = "STUDY.json",
      .options = "output! sample queue jobs-per-visit follow-links " MACHINE,
-     .says = (const char *const[]){RUN_FOLDER, "sample", NULL,
-                                   "how many of the pictures, the same ones each time [default: 1%]", "devices", NULL,
-                                   "a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1 "
-                                   "[default: the study's]",
-                                   "queue", NULL, "jobs that pass through the stages together", NULL},
+     .says = SAYS(RUN_FOLDER, {"sample", NULL, "how many of the pictures, the same ones each time [default: 1%]"},
+                  {"devices", NULL,
+                   "a worker for each, with commas between: cpu, cuda, cuda:1, or 1 for cuda:1 [default: the study's]"},
+                  {"queue", NULL, "jobs that pass through the stages together"}),
      .with_study = study_rerun},
     {.name = "merge",
      .summary = "put the journals of shards together, and runs of other folders with them",
      .operands = "STUDY.json [DIR]...",
      .options = "output! prefer json",
      .text = "Pictures of the runs in other folders are copied.",
-     .says = (const char *const[]){RUN_FOLDER, "prefer", NULL,
-                                   "where two runs have different pictures of a job, those of this run count; without "
-                                   "it nothing is merged then",
-                                   NULL},
+     .says = SAYS(RUN_FOLDER, {"prefer", NULL,
+                               "where two runs have different pictures of a job, those of this run count; without it "
+                               "nothing is merged then"}),
      .with_study = study_merge},
     {.name = "slurm",
      .summary = "print the batch script of a job array that runs a study",
@@ -185,8 +161,8 @@ const struct cli_verb cli_study_verbs[] = {
      .text =
          "Each task makes a part of the outputs; 'study merge' then puts the parts together, and 'judge run' asks the "
          "judges, which the script does not. Partition, account and time are yours to add (sbatch --time=...).",
-     .says = (const char *const[]){RUN_FOLDER, "devices", NULL, "the devices of each task [default: cuda, one GPU]",
-                                   "tasks", NULL, "tasks of the job array", NULL},
+     .says = SAYS(RUN_FOLDER, {"devices", NULL, "the devices of each task [default: cuda, one GPU]"},
+                  {"tasks", NULL, "tasks of the job array"}),
      .with_study = study_slurm},
     {.name = "k8s",
      .summary = "print the manifest of a Kubernetes Job that runs a study",
@@ -195,11 +171,10 @@ const struct cli_verb cli_study_verbs[] = {
      .text =
          "An indexed Job (Kubernetes 1.29 or later). The claim is mounted at /work, where each task starts: STUDY.json "
          "and DIR are paths there.",
-     .examples = (const char *const[]){"Eight tasks, a GPU each",
-                                       "likeness study k8s study.json -o run --tasks 8 --container registry/likeness:1 "
-                                       "| kubectl apply -f -",
-                                       NULL},
-     .says = (const char *const[]){RUN_FOLDER, "devices", NULL, "the devices of each task [default: cuda]", "tasks",
-                                   NULL, "tasks of the Job", NULL},
+     .examples = EXAMPLES(
+         "Eight tasks, a GPU each",
+         "likeness study k8s study.json -o run --tasks 8 --container registry/likeness:1 | kubectl apply -f -"),
+     .says = SAYS(RUN_FOLDER, {"devices", NULL, "the devices of each task [default: cuda]"},
+                  {"tasks", NULL, "tasks of the Job"}),
      .with_study = study_k8s},
     {0}};

@@ -1,6 +1,5 @@
 /* The way in to /admin: a script brings the store's token as a bearer token, a person types it once into a form and
  * has a session of eight hours. The token never stands in an address. */
-#include <stdio.h>
 #include <string.h>
 
 #include "eval/survey/store.h"

@@ -7,8 +7,148 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "eval/human/ratings.h"
+#include "eval/study/packing.h"
+#include "eval/survey/pay.h"
+#include "tools/cli/audit/pairs.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/survey/http.h"
+
+/* survey cost: what raters are paid, by a printed plan or by numbers of one's own. */
+
+/* "$1,200.00" */
+static const char *survey_money(double dollars, char out[32]) {
+    char digits[32];
+    const long long cents = (long long)(dollars * 100 + 0.5);
+    const int n = snprintf(digits, sizeof digits, "%lld", cents / 100);
+    char *at = out;
+    *at++ = '$';
+    for (int i = 0; i < n; i++) {
+        if (i && (n - i) % 3 == 0) *at++ = ',';
+        *at++ = digits[i];
+    }
+    *at++ = '.';
+    *at++ = (char)('0' + cents / 10 % 10);
+    *at++ = (char)('0' + cents % 10);
+    *at = '\0';
+    return out;
+}
+
+static void print_money(const char *name, double dollars) {
+    char text[32];
+    printf("%s %s\n", name, survey_money(dollars, text));
+}
+
+/* The plan that the options describe. */
+static enum lk_code plan_of_options(const struct cli_arguments *a, struct lk_cost_plan *out) {
+    const struct cli_survey_arguments *o = &a->survey;
+    const struct {
+        const char *name;
+        bool given;
+    } needed[] = {{"tasks", a->study.tasks}, {"pay", o->pay > 0}, {"minutes", o->minutes > 0}, {"raters", o->raters}};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+        if (!needed[i].given)
+            return lk_fail(LK_E_USAGE,
+                           "--%s: missing; a cost without a PLAN needs --tasks, --pay, --minutes and --raters",
+                           needed[i].name);
+    *out = (struct lk_cost_plan){
+        .name = "",
+        .lines = {{"tasks", a->study.tasks * o->raters, o->pay, o->minutes * 60, o->minutes * 60}},
+        .n_lines = 1,
+        .fee_rate = o->fee / 100,
+        .bonus = o->bonus,
+        .bonus_share = 1,
+        .fee_on_bonus = true};
+    return LK_OK;
+}
+
+static void print_line(const struct lk_study_cost *cost, const struct lk_cost_line *line, int i) {
+    char money[5][32];
+    const double dollars[] = {line->pay, cost->line_subtotal[i], cost->hourly_min[i], cost->hourly_max[i],
+                              cost->floor[i]};
+    for (int k = 0; k < 5; k++) survey_money(dollars[k], money[k]);
+    printf("%s: %lld x %s = %s; %s to %s an hour; minimum wage %s%s\n", line->name, (long long)line->n, money[0],
+           money[1], money[2], money[3], money[4], cost->below_floor[i] ? ", PAY IS LOWER" : "");
+}
+
+enum lk_code survey_cost(const struct cli_arguments *a) {
+    const char *name = a->more[0];
+    const struct cli_survey_arguments *o = &a->survey;
+    const bool options = a->study.tasks || o->raters || o->pay > 0 || o->minutes > 0 || o->fee > 0 || o->bonus > 0;
+    const struct lk_cost_plan *plan = lk_cost_plan(name ? name : "003");
+    struct lk_cost_plan own;
+    struct lk_study_cost cost;
+    if (!plan) return lk_fail(LK_E_USAGE, "survey cost: expected 000, 004, 001, 003, 000-packed or pilot");
+    if (options && name) return lk_fail(LK_E_USAGE, "survey cost: expected a PLAN or its numbers, got both");
+    if (options) LK_TRY(plan_of_options(a, &own));
+    if (options) plan = &own;
+    lk_cost(plan, &cost);
+    for (int i = 0; i < plan->n_lines; i++) print_line(&cost, &plan->lines[i], i);
+    print_money("subtotal", cost.subtotal);
+    print_money("fee", cost.fee);
+    print_money("total", cost.total);
+    if (cost.bonus > 0) print_money("bonus", cost.bonus);
+    if (cost.bonus > 0) print_money("with bonus", cost.total_with_bonus);
+    if (!strcmp(plan->name, "003"))
+        lk_log(LK_LOG_WARNING, "the ethical statement promises $12 an hour; this pays less");
+    return LK_OK;
+}
+
+/* survey pay: whom the platform is to pay, from its own list of submissions. */
+
+enum { MAX_LIST_BYTES = 1 << 26 };
+
+/* What is not simply paid, line by line, and the sums. */
+static void print(const struct lk_pay *pay) {
+    static const char *const words[] = {"settled already", "approve", "reject", "by hand"};
+    char money[32];
+    for (size_t i = 0; i < pay->n; i++) {
+        const struct lk_pay_row *row = &pay->rows[i];
+        if (!*row->reason) continue;
+        printf("line %zu: ", row->line);
+        lk_log_text(stdout, row->id, false);
+        printf(": %s: ", words[row->verdict]);
+        lk_log_text(stdout, row->reason, false);
+        putchar('\n');
+    }
+    for (int i = LK_PAY_APPROVE; i < LK_PAY_N_VERDICTS; i++) printf("%s %zu\n", words[i], pay->n_of[i]);
+    printf("%s %zu\n", words[LK_PAY_SETTLED], pay->n_of[LK_PAY_SETTLED]);
+    printf("bonus %zu, %s\n", pay->n_bonus, survey_money(pay->bonus, money));
+}
+
+static enum lk_code write_lists(const struct lk_pay *pay, const char *path) {
+    struct survey_folder folder;
+    const char *name;
+    enum lk_code rc = LK_OK;
+    LK_TRY(survey_folder_begin(&folder, path));
+    for (int i = 0; !rc; i++) {
+        struct lk_text text = {0};
+        rc = lk_pay_file(pay, i, &name, &text);
+        if (!rc && name) rc = survey_folder_write(&folder, name, &text);
+        lk_text_free(&text);
+        if (!name) break;
+    }
+    return survey_folder_end(&folder, rc);
+}
+
+enum lk_code survey_pay(const struct cli_arguments *a, const struct lk_survey_study *study, struct lk_survey *survey) {
+    const char *path = a->survey.platform, *policy = a->report.qc_policy;
+    struct lk_quality_options options;
+    struct lk_pay pay;
+    char *text;
+    size_t n;
+    LK_TRY(lk_read_file(path, MAX_LIST_BYTES, &text, &n));
+    lk_quality_defaults(study->protocol, &options);
+    if (policy) options.policy = (enum lk_quality_policy)lk_quality_policy_parse(policy);
+    enum lk_code rc = lk_pay_read(&pay, survey, options.policy, text, n, path);
+    if (!rc) print(&pay);
+    if (!rc) cli_print_unread(path, &pay.unread);
+    if (!rc && pay.n_unlisted)
+        lk_log(LK_LOG_WARNING, "%s: %zu submissions of the survey are of nobody on this list", path, pay.n_unlisted);
+    if (!rc && a->output) rc = write_lists(&pay, a->output);
+    lk_pay_free(&pay);
+    lk_free(text);
+    return rc;
+}
 
 struct checker {
     const struct lk_survey_study *study;

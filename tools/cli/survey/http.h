@@ -101,8 +101,6 @@ struct survey_folder {
 enum lk_code survey_folder_begin(struct survey_folder *folder, const char *path);
 enum lk_code survey_folder_write(const struct survey_folder *folder, const char *name, const struct lk_text *text);
 enum lk_code survey_folder_end(const struct survey_folder *folder, enum lk_code rc);
-/* "$1,200.00" */
-const char *survey_money(double dollars, char out[32]);
 /* Fills the reply; LK_E_NOMEM, LK_E_IO: what the caller answers with 500. The caller frees reply->body. */
 enum lk_code survey_respond(const struct survey_server *server, struct survey_request *request,
                             struct survey_reply *reply);

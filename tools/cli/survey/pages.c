@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/study/factors.h"
 #include "tools/cli/survey/http.h"
 
 void page_text(struct lk_text *out, const char *text) {

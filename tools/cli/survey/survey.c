@@ -12,10 +12,8 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "eval/data/data.h"
-#include "tools/cli/audit/pairs.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/core/signals.h"
-#include "tools/cli/study/study.h"
 #include "tools/cli/survey/http.h"
 
 struct opened {

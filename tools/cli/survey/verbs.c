@@ -13,12 +13,10 @@ const struct cli_verb cli_serve_verbs[] = {
              "code. An answer is on disk before the page calls it saved. Participants' ids are kept as salted hashes "
              "only, addresses not at all. /admin asks for the token in secrets.json, or takes it as a Bearer token. "
              "Stops with the first signal.",
-     .examples =
-         (const char *const[]){"A dry run with ten simulated participants, on this machine only",
-                               "likeness serve survey survey.json --pilot 10 --store dry-run",
-                               "Where participants come", "likeness serve survey survey.json --port 8080", NULL},
-     .says = (const char *const[]){"pilot", NULL, "first fill the store with N simulated participants, marked as such",
-                                   NULL},
+     .examples = EXAMPLES("A dry run with ten simulated participants, on this machine only",
+                          "likeness serve survey survey.json --pilot 10 --store dry-run", "Where participants come",
+                          "likeness serve survey survey.json --port 8080"),
+     .says = SAYS({"pilot", NULL, "first fill the store with N simulated participants, marked as such"}),
      .run = cli_serve},
     {.name = "selection",
      .summary = "let people choose each source's portrait out of seven",
@@ -26,9 +24,8 @@ const struct cli_verb cli_serve_verbs[] = {
      .options = "port bind by",
      .text = "Shows the candidates of each cell side by side, on this machine alone and to who has the link that it "
              "prints, and writes every choice to selection_log.jsonl beside the pools. Stops with the first signal.",
-     .examples =
-         (const char *const[]){"Which of seven portraits?", "likeness serve selection pools.jsonl --by A.B.", NULL},
-     .says = (const char *const[]){"by", "NAME", "who chooses", NULL},
+     .examples = EXAMPLES("Which of seven portraits?", "likeness serve selection pools.jsonl --by A.B."),
+     .says = SAYS({"by", "NAME", "who chooses"}),
      .run = study_serve_selection},
     {.name = "study",
      .summary = "show how far a run is: counts, rate, failures and the latest pictures",
@@ -36,7 +33,7 @@ const struct cli_verb cli_serve_verbs[] = {
      .options = "port bind",
      .text = "On this machine alone and to who has the link that it prints. It changes nothing and stops with the "
              "first signal. Where `study run` has --preview DIR/preview.png, the page shows what is in hand, too.",
-     .examples = (const char *const[]){"How far is the run?", "likeness serve study out", NULL},
+     .examples = EXAMPLES("How far is the run?", "likeness serve study out"),
      .run = study_serve_run},
     {.name = "images",
      .summary = "answer programs: a model behind the OpenAI images API",
@@ -48,22 +45,17 @@ const struct cli_verb cli_serve_verbs[] = {
              "its recipe inside. Beside prompt, n, size and model a request may have the parameters of recipes, as "
              "seed, steps and guidance_scale; what the command line gives holds where a request says nothing. Pictures "
              "are kept nowhere. Stops with the first signal.",
-     .examples = (const char *const[]){"A model for programs on this machine",
-                                       "likeness serve images -m black-forest-labs/FLUX.2-dev --device cuda",
-                                       "For others, behind a proxy that speaks TLS",
-                                       "openssl rand -hex 32 >token && likeness serve images -m DIR --host 10.0.0.5 "
-                                       "--token-file token",
-                                       "Ask it",
-                                       "likeness t2i ask --images-url http://127.0.0.1:8080/v1 -m FLUX.2-dev "
-                                       "--seed-field --csv table.csv --seeds 0:9 -o out",
-                                       NULL},
-     .says =
-         (const char *const[]){"bind", "ADDRESS", "the IPv4 address; beyond this machine a token is needed", "queue",
-                               NULL, "requests that wait while one is made; more are sent away (429) [default: 8]",
-                               "jobs-per-visit", NULL,
-                               "of a request's pictures (n), how many pass through a layer of the transformer "
-                               "together; more memory, the same bits",
-                               NULL},
+     .examples = EXAMPLES(
+         "A model for programs on this machine", "likeness serve images -m black-forest-labs/FLUX.2-dev --device cuda",
+         "For others, behind a proxy that speaks TLS",
+         "openssl rand -hex 32 >token && likeness serve images -m DIR --host 10.0.0.5 --token-file token", "Ask it",
+         "likeness t2i ask --images-url http://127.0.0.1:8080/v1 -m FLUX.2-dev --seed-field --csv table.csv --seeds "
+         "0:9 -o out"),
+     .says = SAYS({"bind", "ADDRESS", "the IPv4 address; beyond this machine a token is needed"},
+                  {"queue", NULL, "requests that wait while one is made; more are sent away (429) [default: 8]"},
+                  {"jobs-per-visit", NULL,
+                   "of a request's pictures (n), how many pass through a layer of the transformer together; more "
+                   "memory, the same bits"}),
      .run = cli_serve_images},
     {0}};
 
@@ -77,42 +69,20 @@ const struct cli_verb cli_survey_verbs[] = {
              "for three, the others for one. Three or four practice items are made of the sources. gold_exp1.json, "
              "gold_exp2.json or gold_exp3.json of `survey gold`, where it is in the survey's folder already, becomes "
              "attention checks, four a task of protocols 000 and 004, else two.",
-     .examples = (const char *const[]){"Attention checks, the survey, and its pages",
-                                       "likeness survey gold --from out -o survey && likeness survey new --from out -o "
-                                       "survey/survey.json && likeness serve survey survey/survey.json",
-                                       NULL},
-     .says = (const char *const[]){"from",
-                                   "RUN",
-                                   "a folder that `study run` filled",
-                                   "output",
-                                   "SURVEY.json",
-                                   "the survey's file",
-                                   "sample",
-                                   "SHARE|N|FILE",
-                                   "what raters see [all]: so many, the same ones each time, or what `likeness "
-                                   "sample --from RUN` drew into the file: pairs if each of it has one",
-                                   "protocol",
-                                   NULL,
-                                   "questions, rules and pay [default: the study's \"human\"; of edits 001 for 003]",
-                                   "tasks",
-                                   NULL,
-                                   "how many tasks [default: as many as the protocol needs]",
-                                   "raters",
-                                   NULL,
-                                   "how many people rate an item, or with --shared a shared one [default: 3]",
-                                   "shared",
-                                   NULL,
-                                   "so much of the items is for several people, the rest for one [001: 20]",
-                                   "pilot",
-                                   "N",
-                                   "a pilot: two tasks, both for each of N people",
-                                   "pay",
-                                   NULL,
-                                   "for a task, as consent says it [default: the protocol's]",
-                                   "minutes",
-                                   NULL,
-                                   "how long a task takes, as consent says it [default: the protocol's]",
-                                   NULL},
+     .examples = EXAMPLES("Attention checks, the survey, and its pages",
+                          "likeness survey gold --from out -o survey && likeness survey new --from out -o "
+                          "survey/survey.json && likeness serve survey survey/survey.json"),
+     .says = SAYS({"from", "RUN", "a folder that `study run` filled"}, {"output", "SURVEY.json", "the survey's file"},
+                  {"sample", "SHARE|N|FILE",
+                   "what raters see [all]: so many, the same ones each time, or what `likeness sample --from RUN` drew "
+                   "into the file: pairs if each of it has one"},
+                  {"protocol", NULL, "questions, rules and pay [default: the study's \"human\"; of edits 001 for 003]"},
+                  {"tasks", NULL, "how many tasks [default: as many as the protocol needs]"},
+                  {"raters", NULL, "how many people rate an item, or with --shared a shared one [default: 3]"},
+                  {"shared", NULL, "so much of the items is for several people, the rest for one [001: 20]"},
+                  {"pilot", "N", "a pilot: two tasks, both for each of N people"},
+                  {"pay", NULL, "for a task, as consent says it [default: the protocol's]"},
+                  {"minutes", NULL, "how long a task takes, as consent says it [default: the protocol's]"}),
      .run = survey_new},
     {.name = "gold",
      .summary = "build items whose answers are known",
@@ -123,13 +93,12 @@ const struct cli_verb cli_survey_verbs[] = {
              "portrait study, gold_exp3.json (5), which a survey in DIR names as its \"gold\". What is to be seen is "
              "known: the picture is the source itself, a request that was not carried out, or blurred; and, where the "
              "study has an attribute \"race\" or \"gender\", a person of another one.",
-     .examples = (const char *const[]){"Attention checks about a run, beside the survey that they are for",
-                                       "likeness survey gold --from out -o survey && likeness survey new --from out -o "
-                                       "survey/survey.json",
-                                       NULL},
-     .says = (const char *const[]){"output", "DIR", "the folder of the items", "from", "RUN",
-                                   "a folder that `study run` filled, or a study file", "pairs", NULL,
-                                   "perfect edits: lines with item_id, source and edited, beside this file", NULL},
+     .examples =
+         EXAMPLES("Attention checks about a run, beside the survey that they are for",
+                  "likeness survey gold --from out -o survey && likeness survey new --from out -o survey/survey.json"),
+     .says = SAYS({"output", "DIR", "the folder of the items"},
+                  {"from", "RUN", "a folder that `study run` filled, or a study file"},
+                  {"pairs", NULL, "perfect edits: lines with item_id, source and edited, beside this file"}),
      .run = survey_gold},
     {.name = "export",
      .summary = "write a survey's answers as report reads them",
@@ -137,12 +106,10 @@ const struct cli_verb cli_survey_verbs[] = {
      .options = "output! store comments",
      .text = "Writes DIR/evaluations_expN.jsonl, the same as .csv, abandoned.jsonl (of places that were given back), "
              "participants.jsonl and survey.json.",
-     .examples = (const char *const[]){"The answers, and a report of them",
-                                       "likeness survey export survey.json -o answers && likeness report --ratings "
-                                       "answers/evaluations_exp2.jsonl --participants answers/participants.jsonl -o "
-                                       "report",
-                                       NULL},
-     .says = (const char *const[]){"output", "DIR", "the folder of the export", NULL},
+     .examples = EXAMPLES("The answers, and a report of them",
+                          "likeness survey export survey.json -o answers && likeness report --ratings "
+                          "answers/evaluations_exp2.jsonl --participants answers/participants.jsonl -o report"),
+     .says = SAYS({"output", "DIR", "the folder of the export"}),
      .run = cli_survey},
     {.name = "codes",
      .summary = "tell which completion codes are unknown, another participant's or used again",
@@ -151,7 +118,7 @@ const struct cli_verb cli_survey_verbs[] = {
      .text = "FILE is the platform's own table of submissions, or a list of codes, each alone or as ID,CODE. Whom to "
              "pay is "
              "told by `survey pay`.",
-     .says = (const char *const[]){"verify", NULL, "the codes, one a line, alone or as ID,CODE", NULL},
+     .says = SAYS({"verify", NULL, "the codes, one a line, alone or as ID,CODE"}),
      .run = cli_survey},
     {.name = "pay",
      .summary = "list whom the platform is to approve, reject and pay a bonus",
@@ -165,14 +132,13 @@ const struct cli_verb cli_survey_verbs[] = {
              "approved before is for you to decide, so that no bonus is paid twice. DIR gets, for Prolific, "
              "approve.csv, bonus.csv, reject.csv and by_hand.csv; for Mechanical Turk review.csv, bonus.csv and "
              "by_hand.csv.",
-     .examples = (const char *const[]){"What would be paid, and the lists to upload",
-                                       "likeness survey pay survey.json --platform prolific_export.csv --policy any",
-                                       "The same for Mechanical Turk, as files",
-                                       "likeness survey pay survey.json --platform Batch_1_results.csv --policy "
-                                       "two_flags -o payment",
-                                       NULL},
-     .says = (const char *const[]){"qc-policy", NULL, "for which broken rules answers are rejected", "output", "DIR",
-                                   "the folder of the lists, which hold clear ids [default: none is written]", NULL},
+     .examples =
+         EXAMPLES("What would be paid, and the lists to upload",
+                  "likeness survey pay survey.json --platform prolific_export.csv --policy any",
+                  "The same for Mechanical Turk, as files",
+                  "likeness survey pay survey.json --platform Batch_1_results.csv --policy two_flags -o payment"),
+     .says = SAYS({"qc-policy", NULL, "for which broken rules answers are rejected"},
+                  {"output", "DIR", "the folder of the lists, which hold clear ids [default: none is written]"}),
      .run = cli_survey},
     {.name = "links",
      .summary = "print for each id the link that opens a survey with \"signed_links\": true",
@@ -189,7 +155,7 @@ const struct cli_verb cli_survey_verbs[] = {
      .summary = "fill the store with simulated participants",
      .operands = "SURVEY.json",
      .options = "pilot store",
-     .says = (const char *const[]){"pilot", NULL, "how many [default: 30, or as many as there are places]", NULL},
+     .says = SAYS({"pilot", NULL, "how many [default: 30, or as many as there are places]"}),
      .run = cli_survey},
     {.name = "hit", .summary = "print the settings of a task on Mechanical Turk", .options = "", .run = survey_hit},
     {.name = "cost",
@@ -198,10 +164,9 @@ const struct cli_verb cli_survey_verbs[] = {
      .options = "tasks raters pay minutes fee bonus",
      .text = "PLAN is 000, 001, 003, 004, 000-packed or pilot [default: 003]. With numbers of your own each task is "
              "paid once per rater. Pay below the minimum wage of $7.25 an hour is told.",
-     .examples =
-         (const char *const[]){"What a plan costs", "likeness survey cost 000",
-                               "Ten tasks of half an hour, three raters each, at $6, with a fee of a third",
-                               "likeness survey cost --tasks 10 --raters 3 --pay 6 --minutes 30 --fee 33.3", NULL},
-     .says = (const char *const[]){"tasks", NULL, "how many tasks the items are cut into [default: the plan's]", NULL},
+     .examples = EXAMPLES("What a plan costs", "likeness survey cost 000",
+                          "Ten tasks of half an hour, three raters each, at $6, with a fee of a third",
+                          "likeness survey cost --tasks 10 --raters 3 --pay 6 --minutes 30 --fee 33.3"),
+     .says = SAYS({"tasks", NULL, "how many tasks the items are cut into [default: the plan's]"}),
      .run = survey_cost},
     {0}};

@@ -1,4 +1,6 @@
 /* The text-to-image study: its prompts, what labels of the pictures say, and a filter of the pictures. */
+#include "tools/cli/t2i/t2i.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +10,7 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "eval/data/data.h"
+#include "eval/design/study.h"
 #include "eval/document/files.h"
 #include "eval/document/table_print.h"
 #include "eval/scores/dataset.h"
@@ -16,11 +19,32 @@
 #include "eval/t2i/post_filter.h"
 #include "eval/t2i/report.h"
 #include "models/embeds.h"
-#include "tools/cli/cli.h"
 #include "tools/cli/audit/pairs.h"
-#include "tools/cli/t2i/t2i.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/core/outputs.h"
 #include "tools/cli/edit/job.h"
+
+/* What names a model's pictures in a log, and which of these models run here. */
+
+void cli_t2i_tag(const char *model, char tag[64]) {
+    const unsigned family = lk_family_bit_of(model);
+    int preset = 0;
+    while (preset < LK_N_MODELS && lk_family_bit_of(lk_preset_family(preset)) != family) preset++;
+    snprintf(tag, 64, "%s", preset < LK_N_MODELS ? lk_factor_key(LK_FACTOR_MODEL, preset) : model);
+    for (char *c = tag; *c; c++)
+        if (*c == '.') *c = '_'; /* a word of a file's name */
+}
+
+bool cli_t2i_runs_here(const char *tag) {
+    struct lk_model_info info;
+    char own[64];
+    if (lk_factor_parse(LK_FACTOR_MODEL, tag, strlen(tag)) >= 0) return true; /* by any name of the documents */
+    for (int i = 0; lk_model_info(i, &info); i++) {
+        cli_t2i_tag(info.name, own);
+        if (!strcmp(own, tag)) return true;
+    }
+    return false;
+}
 
 /* A file of the user's, whole. */
 struct input {

@@ -1,15 +1,12 @@
 /* t2i export: pictures that may be shown to auditors. Small, faces under a mosaic, nothing of the files themselves, and
  * a content advisory. */
 #include <math.h>
-#include <stdio.h>
 
 #include "engine/base/alloc.h"
-#include "engine/base/atomic_file.h"
 #include "engine/base/log.h"
 #include "eval/document/files.h"
 #include "eval/document/page.h"
 #include "eval/document/page_image.h"
-#include "eval/document/table_print.h"
 #include "models/face/yunet.h"
 #include "tools/cli/t2i/t2i.h"
 #include "tools/cli/core/signals.h"

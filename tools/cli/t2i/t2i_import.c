@@ -1,6 +1,4 @@
 /* t2i import: the log of pictures of a model that is not run here, with their digests and what came of each. */
-#include <stdio.h>
-#include <string.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"

@@ -22,7 +22,6 @@
 #include "eval/study/factors.h"
 #include "tools/cli/audit/shares.h"
 #include "tools/cli/t2i/t2i.h"
-#include "tools/cli/core/outputs.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
 

@@ -8,9 +8,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
-#include "engine/base/file.h"
 #include "engine/base/log.h"
-#include "eval/scores/dataset.h"
 #include "eval/t2i/post_filter.h"
 #include "tools/cli/t2i/t2i.h"
 #include "tools/cli/core/signals.h"

@@ -1,6 +1,5 @@
 #include "tools/cli/t2i/t2i_replay.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/base/alloc.h"

@@ -47,9 +47,12 @@ static void bench_open(struct bench *b, const struct tiny_edit *what, enum lk_qu
                            .compute = LK_BF16, .quantize = quantize, .loras = &what->lora, .n_loras = n_loras},
                        n_steps);
     for (int i = 0; i < n_jobs; i++) {
-        b->requests[i] = b->job.request;
-        b->requests[i].seed = b->job.request.seed + (uint64_t)i;
-        b->requests[i].num_inference_steps += i % 2; /* the others gather for those that have not done yet */
+        struct lk_request *r = &b->requests[i];
+        *r = b->job.request;
+        r->seed += (uint64_t)i;
+        r->num_inference_steps += i % 2; /* the others gather for those that have not done yet */
+        if (r->n_images && i % 2)        /* and all that those leave out */
+            r->accel = what == &tiny_edits[0] ? "dbcache,f=1,steps=0" : "fbcache,steps=0";
     }
 }
 

@@ -2,8 +2,6 @@
 
 #include <pthread.h>
 
-#include <string.h>
-
 #include "engine/base/alloc.h"
 #include "models/common/walk.h"
 
@@ -82,10 +80,6 @@ static enum lk_code run_all(struct rank *ranks, int n) {
 }
 
 enum lk_code lk_ranks_check(const struct lk_request *request) {
-    if (request->accel && strcmp(request->accel, "region") != 0)
-        return lk_fail(LK_E_USAGE,
-                       "accel: not with weights that GPUs share: each leaves out other blocks, and all must gather "
-                       "them; leave --weights out");
     if (!request->thinking_mode && !request->reflection_mode) return LK_OK;
     return lk_fail(LK_E_USAGE,
                    "thinking and reflection take rounds of their own for each picture, which GPUs that share "

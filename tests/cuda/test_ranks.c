@@ -6,8 +6,8 @@
 #include "kernels/cuda/runtime/ranks.h"
 #include "models/ranks.h"
 #include "tests/common/cuda.h"
+#include "tests/common/packed.h"
 #include "tests/common/simulated_gpu.h"
-#include "tests/common/tiny_edit.h"
 
 #if defined(__has_include)
 #if __has_include(<nccl.h>) && __has_include(<cuda_runtime.h>)
@@ -39,17 +39,17 @@ struct bench {
     int n_jobs;
 };
 
-static void bench_open(struct bench *b, const struct tiny_edit *what, enum lk_quantize quantize, int n_loras,
-                       int n_jobs, int n_steps) {
+static void bench_open(struct bench *b, int family, enum packed_form form, int n_loras, int n_jobs, int n_steps) {
+    const struct lk_pipeline_options options = packed_options(family, form, n_loras, false);
     *b = (struct bench){.n_jobs = n_jobs};
-    tiny_job_open_with(&b->job, what, what->checkpoint,
-                       &(struct lk_pipeline_options){
-                           .compute = LK_BF16, .quantize = quantize, .loras = &what->lora, .n_loras = n_loras},
-                       n_steps);
+    tiny_job_open_with(&b->job, &tiny_edits[family], tiny_edits[family].checkpoint, &options, n_steps);
     for (int i = 0; i < n_jobs; i++) {
-        b->requests[i] = b->job.request;
-        b->requests[i].seed = b->job.request.seed + (uint64_t)i;
-        b->requests[i].num_inference_steps += i % 2; /* the others gather for those that have not done yet */
+        struct lk_request *r = &b->requests[i];
+        *r = b->job.request;
+        r->seed += (uint64_t)i;
+        r->num_inference_steps += i % 2; /* the others gather for those that have not done yet */
+        if (r->n_images && i % 2)        /* and all that those leave out */
+            r->accel = !family ? "dbcache,f=1,steps=0" : "fbcache,steps=0";
     }
 }
 
@@ -133,29 +133,41 @@ static void run_on(const struct bench *b, int n, int n_jobs) {
     }
 }
 
-/* As many jobs as ranks; in the full run more, and fewer. */
-static void one_family(const struct tiny_edit *what, enum lk_quantize quantize, int n_loras) {
+/* As many jobs as ranks. */
+static void one_family(int family, enum packed_form form, int n_loras) {
     struct bench b;
-    bench_open(&b, what, quantize, n_loras, test_is_full() ? 3 : what == &tiny_edits[0] ? 2 : 1, 2);
+    bench_open(&b, family, form, n_loras, test_is_full() ? 3 : family ? 1 : 2, 2);
     make_good(&b);
     run_on(&b, 2, b.n_jobs);
     if (test_is_full() && n_gpus >= 4) run_on(&b, 4, 3);
-    if (test_is_full() && n_gpus >= 8) run_on(&b, 8, 1);
+    if (test_is_full() && n_gpus >= 8 && !n_loras) run_on(&b, 8, 1);
     bench_close(&b);
+}
+
+/* In the full run weights in every form with no, one and two adapters, more jobs than ranks and fewer. */
+static void every_form(int family, enum packed_form everyday, int n_everyday) {
+    if (!test_is_full()) {
+        one_family(family, everyday, n_everyday);
+        return;
+    }
+    for (enum packed_form form = 0; form < PACKED_FORMS; form++)
+        for (int n_loras = 0; n_loras <= 2; n_loras++) {
+            one_family(family, form, n_loras);
+            print_message("%s, %s, %d LoRAs: as one GPU\n", tiny_edits[family].name, packed_names[form], n_loras);
+        }
 }
 
 static void flux2(void **state) {
     (void)state;
-    one_family(&tiny_edits[0], LK_QUANTIZE_NONE, 0);
+    every_form(0, PACKED_FP8, 2);
 }
 static void qwen_edit(void **state) {
     (void)state;
-    one_family(&tiny_edits[1], LK_QUANTIZE_NF4, 1);
-    if (test_is_full()) one_family(&tiny_edits[1], LK_QUANTIZE_NONE, 1);
+    every_form(1, PACKED_NF4, 1);
 }
 static void step1x(void **state) {
     (void)state;
-    one_family(&tiny_edits[2], LK_QUANTIZE_NONE, 1);
+    every_form(2, PACKED_GGUF, 1);
 }
 
 /* Two ranks on which something goes wrong in the middle of a run: the error on all, no hang, nothing left. */
@@ -179,7 +191,7 @@ static void failures(void **state) {
     (void)state;
     struct bench b;
     struct lk_device *devs[3];
-    bench_open(&b, &tiny_edits[0], LK_QUANTIZE_NONE, 0, 2, 1);
+    bench_open(&b, 0, PACKED_BF16, 0, 2, 1);
     make_good(&b);
     expect_error(&b, "ncclAllGather", 40, 3, false,
                  "weights of the ranks: ncclAllGather failed with 3, internal error");
@@ -220,7 +232,7 @@ static void unlike(void **state) {
     (void)state;
     struct bench b;
     struct lk_device *devs[2];
-    bench_open(&b, &tiny_edits[0], LK_QUANTIZE_NONE, 0, 2, 1);
+    bench_open(&b, 0, PACKED_BF16, 0, 2, 1);
     struct lk_queued *job = calloc(1, sizeof *job);
     job->request = &b.requests[1];
     assert_ok(lk_device_cuda_create(0, &devs[0]));

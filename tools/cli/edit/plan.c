@@ -264,7 +264,10 @@ static enum lk_code judge(const struct lk_plan *plan, const struct lk_plan *rewr
                        plan->n_ranks ? " on each GPU, for its share of them" : "",
                        a->job.run.vram ? "the budget is" : "less is free",
                        a->job.run.vram ? cli_bytes(a->job.run.vram, budget) : "");
-    if (!a->json) print_placed(plan, target);
+    if (a->json) return LK_OK;
+    print_placed(plan, target);
+    if (plan->n_ranks && a->job.request.accel && strcmp(a->job.request.accel, "region") != 0)
+        printf("every GPU gathers the blocks that --accel leaves out too: it saves arithmetic, no transfers\n");
     return LK_OK;
 }
 

@@ -89,9 +89,18 @@ static const struct cli_option options[] = {
      .help = "prints the rows of one SELECT over the store instead of writing a report: tables attribute, source, "
              "prompt, model, output, score, measure, outcome (item: the number of an output); views item and "
              "measured (a measure of an item, 0 or 1, "
-             "beside all its factors); needs --from RUN",
+             "beside all its factors), and for each table of rates one of its name, with a row for each output that a "
+             "cell counts or not; needs --from RUN",
      .commands = ON(CLI_REPORT),
      AT(report.query)},
+    {.name = "gallery",
+     .kind = CLI_TEXT,
+     .group = "Output",
+     .value = "FILE.html",
+     .help = "the outputs of the rows of --query as a page, beside their sources, with their scores: needs the column "
+             "item_id; rows with the largest `counted` first",
+     .commands = ON(CLI_REPORT),
+     AT(report.gallery)},
     {.name = "save",
      .kind = CLI_TEXT,
      .group = "Output",

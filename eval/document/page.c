@@ -50,7 +50,13 @@ void lk_page_free(struct lk_page *page) {
     lk_free(page);
 }
 
+static void items_end(struct lk_page *page) {
+    if (page->in_items) lk_text_add(&page->body, "</div>\n");
+    page->in_items = false;
+}
+
 void lk_page_section_end(struct lk_page *page) {
+    items_end(page);
     if (page->in_fold) lk_text_add(&page->body, "</details>\n");
     if (page->in_section) lk_text_add(&page->body, "</section>\n");
     page->in_fold = page->in_section = false;
@@ -83,9 +89,19 @@ void lk_page_section(struct lk_page *page, const char *id, const char *title) {
 
 void lk_page_subsection(struct lk_page *page, const char *title) {
     if (page->rc) return;
+    items_end(page);
     lk_text_add(&page->body, "<h3>");
     lk_text_escaped(&page->body, title);
     lk_text_add(&page->body, "</h3>\n");
+}
+
+void lk_page_code(struct lk_page *page, const char *label, const char *text) {
+    if (page->rc) return;
+    lk_text_add(&page->body, "<details class=\"code\"><summary>");
+    lk_text_escaped(&page->body, label);
+    lk_text_add(&page->body, "</summary>\n<pre>");
+    lk_text_escaped(&page->body, text);
+    lk_text_add(&page->body, "</pre></details>\n");
 }
 
 static void paragraph(struct lk_page *page, const char *open, const char *format, va_list args) {

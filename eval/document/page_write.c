@@ -30,8 +30,7 @@ static void element(struct lk_text *out, const char *name, const char *text) {
     lk_text_add(out, "</%s>", name);
 }
 
-static void picture(struct lk_page *page, const char *what, const struct lk_page_image *image) {
-    struct lk_text *out = &page->items;
+static void picture(struct lk_page *page, struct lk_text *out, const char *what, const struct lk_page_image *image) {
     bool full = page->options.images == LK_PAGE_LINKED && image->link; /* the small one leads to the whole */
     if (page->rc || (!image->file && !image->link)) return;
     lk_text_add(out, full ? "<figure><a href=\"" : "<figure>");
@@ -43,16 +42,14 @@ static void picture(struct lk_page *page, const char *what, const struct lk_page
     lk_text_add(out, "</figure>");
 }
 
-int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item) {
-    struct lk_text *out = &page->items;
-    if (page->rc) return 0;
-    int number = (int)++page->n_items;
+static void item_element(struct lk_page *page, struct lk_text *out, const struct lk_page_item *item) {
+    const int number = (int)++page->n_items;
     lk_text_add(out, "<article class=\"item\" id=\"item-%d\"><h3>%d. ", number, number);
     lk_text_escaped(out, item->id);
     lk_text_add(out, "</h3>");
     lk_text_add(out, "<div class=\"pair\">");
-    picture(page, "Source", &item->source);
-    picture(page, "Output", &item->output);
+    picture(page, out, "Source", &item->source);
+    picture(page, out, "Output", &item->output);
     lk_text_add(out, "</div>");
     if (item->prompt) element(out, "p", item->prompt);
     if (item->n_scores > 0) {
@@ -68,7 +65,19 @@ int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item) {
     if (item->words && item->words[0]) element(out, "blockquote", item->words);
     if (item->again) element(out, "pre", item->again);
     lk_text_add(out, "</article>\n");
-    return number;
+}
+
+int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item) {
+    if (page->rc) return 0;
+    item_element(page, &page->items, item);
+    return page->n_items;
+}
+
+void lk_page_item_here(struct lk_page *page, const struct lk_page_item *item) {
+    if (page->rc) return;
+    if (!page->in_items) lk_text_add(&page->body, "<div class=\"items\">\n");
+    page->in_items = true;
+    item_element(page, &page->body, item);
 }
 
 /* Links: files beside the page, CSV within the link, and the check that each leads somewhere. */

@@ -7,6 +7,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/intake/internal.h"
+#include "eval/intake/tables.h"
 #include "eval/scores/json_lines.h"
 #include "eval/study/prompts.h"
 
@@ -98,7 +99,7 @@ static enum lk_code add_attributes(struct lk_audit *a, const struct lk_study *st
                         "");
     lk_text_free(&table);
     lk_text_free(&item);
-    return rc;
+    return rc ? rc : lk_audit_add_views(a, study);
 }
 
 static enum lk_code add_sources(struct lk_audit *a, const struct lk_study *study) {

@@ -99,6 +99,7 @@ struct cli_arguments {
     struct cli_report_arguments {
         const char *check, *faces; /* of judge; NULL: none */
         const char *query, *save;  /* report: a SELECT over the store; the store as a file */
+        const char *gallery;       /* report: a page of the pictures of the query's rows; NULL: none */
         const char *pairs, *study_file, *primary, *secondary, *primary_name, *secondary_name, *pixel, *scores;
         struct cli_list {
             const char *values[CLI_MAX_LIST];

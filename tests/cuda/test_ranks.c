@@ -199,11 +199,11 @@ static void failures(void **state) {
     expect_error(&b, "cuLaunchKernel", 50, 719, true, "cuLaunchKernel failed with 719"); /* the device is lost */
     for (uint64_t i = 0; i < (test_is_full() ? 12 : 0); i++)
         expect_error(&b, NULL, 700 + 130 * i, 999, false, "failed with 999");
-    lk_cuda_ranks_patience(0.5);
+    lk_cuda_ranks_patience(0.5, 1e5);
     const uint64_t before = gpu->calls("ncclAllGather");
     expect_error(&b, "ncclAllGather", 40, GPUSIM_NEVER, false, "nothing has come of it for 0.5 s");
     assert_true(gpu->calls("ncclAllGather") < before + 40 + 2 * (LK_CUDA_RANKS_AHEAD + 1)); /* none sends on for ever */
-    lk_cuda_ranks_patience(patience());
+    lk_cuda_ranks_patience(patience(), 1e5);
     open_ranks(2, devs); /* all is well again */
     assert_ok(edit(&b, devs, 2, 2));
     close_ranks(2, devs);
@@ -257,6 +257,6 @@ int main(void) {
     setenv("GPUSIM_LAZY", "all", 1); /* kernels looked up late would wait for ever */
     gpu = simulated_gpu();
     n_gpus = test_cuda_gpus(2);
-    lk_cuda_ranks_patience(patience());
+    lk_cuda_ranks_patience(patience(), 1e5);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,14 @@
  * GPUs hold together, and no download in it for which the host would wait. What a model's walk waits for anyway is seen
  * here: a rank that gathers for the other while its own last op still reads, gathers behind one that never comes, and
  * a failure of which the other rank has to hear. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/file.h"
 #include "engine/ops.h"
 #include "kernels/cuda/runtime/ranks.h"
 #include "models/placement.h"
@@ -16,6 +19,8 @@
 #define SIDE         32
 #define N_WEIGHTS    48
 #define GPUSIM_NEVER (-1) /* tools/gpusim/gpusim.h */
+#define GPUSIM_DEAD  (-2)
+#define SILENCE_S    2 /* of many looks, so that a slow machine is not one */
 
 static const struct simulated_gpu *gpu;
 static float weights[N_WEIGHTS][SIDE * SIDE + 64]; /* apart, so that each is a unit of its own */
@@ -46,10 +51,13 @@ static enum lk_code prepare(struct lk_device *dev) {
     return rc;
 }
 
+static atomic_int n_uploaded;
+
 struct rank {
     pthread_t thread;
     struct lk_device *dev;
     int n_times;
+    void (*before)(struct rank *); /* it uploads; NULL: nothing */
     float y[SIDE];
     struct lk_error error;
 };
@@ -61,7 +69,9 @@ static void *run(void *context) {
     for (int i = 0; i < SIDE; i++) ones[i] = 1;
     enum lk_code rc = prepare(r->dev);
     if (!rc) rc = new_pair(r->dev, y);
+    if (!rc && r->before) r->before(r);
     if (!rc) rc = lk_upload(r->dev, &y[0], ones);
+    atomic_fetch_add(&n_uploaded, 1);
     if (!rc) rc = chain(r->dev, r->n_times, y);
     if (r->dev->memory->leave) rc = r->dev->memory->leave(r->dev, rc);
     if (!rc) rc = lk_download(r->dev, r->y, &y[0]); /* an even number of products */
@@ -70,28 +80,22 @@ static void *run(void *context) {
 }
 
 /* Two ranks, of which the first has done earlier. */
-static void run_both(struct rank ranks[2]) {
+static void run_both(struct rank ranks[2], void (*before)(struct rank *)) {
     struct lk_device *devs[2];
     assert_ok(lk_device_cuda_ranks((const int[]){0, 1}, 2, devs));
     for (int k = 0; k < 2; k++) {
-        ranks[k] = (struct rank){.dev = devs[k], .n_times = 1 + k};
+        ranks[k] = (struct rank){.dev = devs[k], .n_times = 1 + k, .before = k ? before : NULL};
         devs[k]->budget.ring_bytes = 4 * lk_place_room(sizeof(float[SIDE * SIDE]));
     }
+    n_uploaded = 0;
     for (int k = 0; k < 2; k++) assert_int_equal(pthread_create(&ranks[k].thread, NULL, run, &ranks[k]), 0);
     for (int k = 0; k < 2; k++) pthread_join(ranks[k].thread, NULL);
     for (int k = 0; k < 2; k++) lk_device_free(devs[k]);
 }
 
-/* The one that has done goes on gathering, but not over what its last product still reads. */
-static void one_has_done(void **state) {
-    (void)state;
-    struct rank ranks[2], alone = {0};
-    const uint64_t reports = gpu->report_count(), gathers = gpu->calls("ncclAllGather");
-    run_both(ranks);
-    assert_true(!gpu->hooks || gpu->calls("ncclAllGather") >= gathers + 4 * N_WEIGHTS);
-    assert_int_equal(gpu->report_count(), reports);
+static void expect_good(const struct rank ranks[2]) {
     for (int k = 0; k < 2; k++) {
-        alone = (struct rank){.n_times = 1 + k};
+        struct rank alone = (struct rank){.n_times = 1 + k};
         assert_ok(lk_device_cuda_create(0, &alone.dev));
         run(&alone);
         lk_device_free(alone.dev);
@@ -101,6 +105,17 @@ static void one_has_done(void **state) {
     }
 }
 
+/* The one that has done goes on gathering, but not over what its last product still reads. */
+static void one_has_done(void **state) {
+    (void)state;
+    struct rank ranks[2];
+    const uint64_t reports = gpu->report_count(), gathers = gpu->calls("ncclAllGather");
+    run_both(ranks, NULL);
+    assert_true(!gpu->hooks || gpu->calls("ncclAllGather") >= gathers + 4 * N_WEIGHTS);
+    assert_int_equal(gpu->report_count(), reports);
+    expect_good(ranks);
+}
+
 /* Behind a unit that never comes no more are sent than may be under way. */
 static void one_never_comes(void **state) {
     if (!gpu->hooks) skip();
@@ -108,9 +123,9 @@ static void one_never_comes(void **state) {
     struct rank ranks[2];
     const int64_t live = lk_alloc_live();
     const uint64_t before = gpu->calls("ncclAllGather");
-    lk_cuda_ranks_patience(0.5);
+    lk_cuda_ranks_patience(0.5, 1e5);
     gpu->fail_at("ncclAllGather", 20, GPUSIM_NEVER, false);
-    run_both(ranks);
+    run_both(ranks, NULL);
     gpu->fail_at(NULL, 0, 0, false);
     /* One of them may have been ahead of the other by as many at the 20th. */
     assert_true(gpu->calls("ncclAllGather") <= before + 20 + 3 * LK_CUDA_RANKS_AHEAD);
@@ -127,19 +142,23 @@ static void waits_for_ever(int signal) {
     _exit(write(STDOUT_FILENO, text, sizeof text - 1) > 0 ? 1 : 2);
 }
 
+static void wait_at_most(void) {
+    const char *seconds = getenv("TEST_PATIENCE_S"); /* mutants wait, and are found out by that */
+    signal(SIGALRM, waits_for_ever);
+    alarm(seconds ? 2 * (unsigned)atoi(seconds) : 600);
+}
+
 /* Both say what failed on one of them, long before they would lose patience. */
 static void one_fails(void **state) {
     if (!gpu->hooks) skip();
     (void)state;
     struct rank ranks[2];
-    const char *seconds = getenv("TEST_PATIENCE_S"); /* mutants wait, and are found out by that */
     const int64_t live = lk_alloc_live();
-    lk_cuda_ranks_patience(1e5);
-    signal(SIGALRM, waits_for_ever);
+    lk_cuda_ranks_patience(1e5, 1e5);
     for (int k = 0; k < 2; k++) {
-        alarm(seconds ? 2 * (unsigned)atoi(seconds) : 600);
+        wait_at_most();
         gpu->fail_at(k ? "cuLaunchKernel" : "ncclAllGather", 30 + (uint64_t)k, 3, false);
-        run_both(ranks);
+        run_both(ranks, NULL);
         gpu->fail_at(NULL, 0, 0, false);
         assert_int_equal(ranks[0].error.code, LK_E_DEVICE);
         assert_int_equal(strncmp(ranks[0].error.text, "rank ", 5), 0); /* which one */
@@ -152,11 +171,90 @@ static void one_fails(void **state) {
     alarm(0);
 }
 
+/* Ends what the simulated GPU was told to hold, long after a GPU would have been given up. */
+static void *release(void *context) {
+    (void)context;
+    while (!gpu->failed_call()) usleep(1000);
+    sleep(2 * SILENCE_S);
+    gpu->fail_at(NULL, 0, 0, false);
+    return NULL;
+}
+
+/* A kernel that takes its time is no dead GPU. */
+static void one_takes_long(void **state) {
+    if (!gpu->hooks) skip();
+    (void)state;
+    pthread_t thread;
+    struct rank ranks[2];
+    lk_cuda_ranks_patience(1e5, SILENCE_S);
+    wait_at_most();
+    gpu->fail_at("cuLaunchKernel", 20, GPUSIM_NEVER, false);
+    assert_int_equal(pthread_create(&thread, NULL, release, NULL), 0);
+    run_both(ranks, NULL);
+    pthread_join(thread, NULL);
+    alarm(0);
+    expect_good(ranks);
+}
+
+/* Says nothing until the other rank has said so. */
+static void sleep_on(struct rank *r) {
+    char *text = NULL;
+    size_t n;
+    (void)r;
+    do {
+        usleep(10000);
+        lk_free(text);
+        assert_ok(lk_read_file(test_path("ranks_stderr"), 1 << 20, &text, &n));
+    } while (!strstr(text, "rank 1 of 2, cuda:1 (") || !strstr(text, "nothing has been heard of its thread for 2 s"));
+    lk_free(text);
+}
+
+/* A thread that is silent is named, and waited for. */
+static void one_sleeps(void **state) {
+    (void)state;
+    struct rank ranks[2];
+    const int before = dup(STDERR_FILENO), file = creat(test_path("ranks_stderr"), 0600);
+    assert_true(file >= 0 && dup2(file, STDERR_FILENO) >= 0);
+    lk_cuda_ranks_patience(1e5, SILENCE_S);
+    wait_at_most();
+    run_both(ranks, sleep_on);
+    alarm(0);
+    dup2(before, STDERR_FILENO);
+    close(before);
+    close(file);
+    expect_good(ranks);
+}
+
+/* The second rank's GPU, when the first one uploads no more. */
+static void die(struct rank *r) {
+    (void)r;
+    while (!n_uploaded) usleep(1000);
+    gpu->fail_at("cuMemcpyHtoD", 1, GPUSIM_DEAD, false);
+}
+
+/* A GPU that answers no more is named by both. Nothing waits for it, and what it has stays where it is. The last test.
+ */
+static void one_dies(void **state) {
+    if (!gpu->hooks) skip();
+    (void)state;
+    struct rank ranks[2];
+    lk_cuda_ranks_patience(1e5, SILENCE_S);
+    wait_at_most();
+    run_both(ranks, die);
+    alarm(0);
+    gpu->fail_at(NULL, 0, 0, false);
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(ranks[k].error.code, LK_E_DEVICE);
+        if (!strstr(ranks[k].error.text, "rank 1 of 2, cuda:1 (") ||
+            !strstr(ranks[k].error.text, "the GPU has not answered for 2 s"))
+            fail_msg("%s", ranks[k].error.text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_has_done),
-        cmocka_unit_test(one_never_comes),
-        cmocka_unit_test(one_fails),
+        cmocka_unit_test(one_has_done),   cmocka_unit_test(one_never_comes), cmocka_unit_test(one_fails),
+        cmocka_unit_test(one_takes_long), cmocka_unit_test(one_sleeps),      cmocka_unit_test(one_dies),
     };
     uint64_t random = 3;
     setenv("GPUSIM_DEVICES", "2", 1);

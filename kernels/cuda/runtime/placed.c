@@ -310,10 +310,10 @@ static void drop_weights(struct lk_cuda_device *cuda) {
 void lk_cuda_placed_drop(struct lk_cuda_device *cuda) {
     struct lk_cuda_placed *p = &cuda->placed;
     drop_weights(cuda);
-    for (size_t i = 0; i < 2 * p->n_events; i++)
+    for (size_t i = 0; i < 2 * p->n_events && !cuda->lost; i++)
         if (p->events[i]) lk_cuda()->event_destroy(p->events[i]);
-    if (p->boundary) lk_cuda()->event_destroy(p->boundary);
-    if (p->copies) lk_cuda()->stream_destroy(p->copies);
+    if (p->boundary && !cuda->lost) lk_cuda()->event_destroy(p->boundary);
+    if (p->copies && !cuda->lost) lk_cuda()->stream_destroy(p->copies);
     lk_free(p->events);
     *p = (struct lk_cuda_placed){0};
 }

@@ -17,11 +17,14 @@
 #define PROBE_BYTES ((size_t)256 << 10) /* of each rank, gathered when the group is opened */
 #define N_POLLS     1000                /* at once, before the host sleeps between them */
 #define POLL_US     20
+#define GATE_NS     50000000 /* between looks at the gate */
 
 struct rank {
     lk_nccl_comm comm; /* NULL: given back */
     lk_cu_event waited;
     char name[128];
+    double heard;         /* when its thread last came by here */
+    bool named;           /* as silent, in this run */
     bool joined, waiting; /* has a placement for the run; is at the gate */
     int wanted;
     int64_t n_sent; /* all-gathers of the stage */
@@ -33,24 +36,29 @@ struct lk_cuda_ranks {
     pthread_cond_t changed;
     int n, n_open;
     int chosen;
+    bool lost;             /* the error is of a GPU that answers no more */
     uint64_t round;        /* of meetings at the gate */
     struct lk_error error; /* of the first rank that failed */
     struct rank rank[LK_MAX_RANKS];
 };
 
-static double patience_s = 600;
-void lk_cuda_ranks_patience(double seconds) { patience_s = seconds; }
+static double patience_s = 600, silence_s = 8;
+void lk_cuda_ranks_patience(double seconds, double silence) { patience_s = seconds, silence_s = silence; }
 
 static struct rank *mine(const struct lk_cuda_device *cuda) { return &cuda->ranks->rank[cuda->rank]; }
 
 /* --- one fails, all fail --- */
 
 /* The error of the first rank that failed, which is this one if none has before; its own part in the group ends. */
-static enum lk_code fail(struct lk_cuda_device *cuda, enum lk_code rc) {
+static enum lk_code fail(struct lk_cuda_device *cuda, enum lk_code rc, bool lost) {
     struct lk_cuda_ranks *g = cuda->ranks;
     pthread_mutex_lock(&g->lock);
-    if (!g->error.code)
+    if (!g->error.code) {
         lk_error_get(&g->error, lk_fail_prefix(rc, "rank %d of %d, %s", cuda->rank, g->n, mine(cuda)->name));
+        if (lost) lk_log(LK_LOG_ERROR, "%s", g->error.text); /* here: a driver may hang when the process ends */
+        g->lost = lost;
+    }
+    cuda->lost = g->lost;
     lk_nccl_comm comm = mine(cuda)->comm;
     mine(cuda)->comm = NULL;
     pthread_cond_broadcast(&g->changed);
@@ -59,11 +67,36 @@ static enum lk_code fail(struct lk_cuda_device *cuda, enum lk_code rc) {
     return lk_error_set(&g->error);
 }
 
-static bool failed(struct lk_cuda_ranks *g) {
+static bool failed(struct lk_cuda_device *cuda) {
+    struct lk_cuda_ranks *g = cuda->ranks;
     pthread_mutex_lock(&g->lock);
     bool is = g->error.code != LK_OK;
+    mine(cuda)->heard = lk_log_now();
     pthread_mutex_unlock(&g->lock);
     return is;
+}
+
+/* For a rank that waits since `began`, under the lock: the others' threads that have been silent since. */
+static void name_silent(struct lk_cuda_device *cuda, double began) {
+    struct lk_cuda_ranks *g = cuda->ranks;
+    const double now = mine(cuda)->heard = lk_log_now();
+    for (int r = 0; r < g->n; r++) {
+        struct rank *other = &g->rank[r];
+        if (other->named || now - (other->heard > began ? other->heard : began) < silence_s) continue;
+        other->named = true;
+        lk_log(LK_LOG_WARNING,
+               "rank %d of %d, %s: nothing has been heard of its thread for %g s (a slow disk, or a driver call that "
+               "does not return); the others wait for it, up to %g s",
+               r, g->n, other->name, silence_s, patience_s);
+    }
+}
+
+/* For a rank that waits: whether its GPU answers, and the others' threads. */
+static enum lk_code listen(struct lk_cuda_device *cuda, double began, bool *lost) {
+    pthread_mutex_lock(&cuda->ranks->lock);
+    name_silent(cuda, began);
+    pthread_mutex_unlock(&cuda->ranks->lock);
+    return lk_cuda_pulse_look(cuda, silence_s, lost);
 }
 
 static enum lk_code too_long(const char *what) {
@@ -79,14 +112,16 @@ enum lk_code lk_cuda_await(struct lk_cuda_device *cuda, lk_cu_event event, const
     for (int n = 0;; n++) {
         const lk_cu_result result = lk_cuda()->event_query(event);
         lk_nccl_result error = 0;
-        if (failed(cuda->ranks)) return fail(cuda, LK_E_DEVICE);
+        bool lost = false;
+        if (failed(cuda)) return fail(cuda, LK_E_DEVICE, false);
         if (!result) return LK_OK;
         enum lk_code rc = LK_OK;
         if (result != LK_CU_ERROR_NOT_READY) rc = lk_cuda_check(result, lk_cuda_symbols.event_query, "%s", what);
         if (!rc) rc = lk_nccl_check(lk_nccl()->async_error(mine(cuda)->comm, &error), "ncclCommGetAsyncError", what);
         if (!rc && error != LK_NCCL_IN_PROGRESS) rc = lk_nccl_check(error, "an all-gather", what);
         if (!rc && lk_log_now() - began > patience_s) rc = too_long(what);
-        if (rc) return fail(cuda, rc);
+        if (!rc && n > N_POLLS) rc = listen(cuda, began, &lost);
+        if (rc) return fail(cuda, rc, lost);
         if (n > N_POLLS) usleep(POLL_US);
     }
 }
@@ -102,11 +137,11 @@ enum lk_code lk_cuda_await_stream(struct lk_cuda_device *cuda, lk_cu_stream stre
 enum lk_code lk_cuda_ranks_gather(struct lk_cuda_device *cuda, lk_cu_address from, lk_cu_address to, size_t bytes,
                                   lk_cu_stream stream) {
     struct lk_cuda_ranks *g = cuda->ranks;
-    if (failed(g)) return fail(cuda, LK_E_DEVICE);
+    if (failed(cuda)) return fail(cuda, LK_E_DEVICE, false);
     enum lk_code rc = lk_nccl_check(lk_nccl()->all_gather((const void *)(uintptr_t)from, (void *)(uintptr_t)to, bytes,
                                                           LK_NCCL_INT8, mine(cuda)->comm, stream),
                                     "ncclAllGather", "weights of the ranks");
-    if (rc) return fail(cuda, rc);
+    if (rc) return fail(cuda, rc, false);
     pthread_mutex_lock(&g->lock);
     mine(cuda)->n_sent++;
     pthread_cond_broadcast(&g->changed);
@@ -148,28 +183,28 @@ static enum lk_code choose(struct lk_cuda_ranks *g) {
     for (int r = 0; r < g->n; r++) {
         g->rank[r].waiting = false;
         g->rank[r].n_sent = 0;
+        g->rank[r].named = false;
         if (g->chosen == OVER) g->rank[r].joined = false;
     }
     g->round++;
     return LK_OK;
 }
 
-/* Until something changes. */
-static enum lk_code wait_change(struct lk_cuda_ranks *g) {
+/* Until something changes, or some milliseconds have passed: whether something has. */
+static bool wait_change(struct lk_cuda_ranks *g) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += (time_t)patience_s;
-    until.tv_nsec += (long)(1e9 * (patience_s - (double)(time_t)patience_s));
+    until.tv_nsec += GATE_NS;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    return pthread_cond_timedwait(&g->changed, &g->lock, &until) == ETIMEDOUT ? too_long("waiting for the other ranks")
-                                                                              : LK_OK;
+    return pthread_cond_timedwait(&g->changed, &g->lock, &until) != ETIMEDOUT;
 }
 
 /* Until all ranks are at the gate, gathering meanwhile what others still need. Under the lock. */
-static enum lk_code meet(struct lk_cuda_device *cuda) {
+static enum lk_code meet(struct lk_cuda_device *cuda, bool *lost) {
     struct lk_cuda_ranks *g = cuda->ranks;
     const uint64_t round = g->round;
+    double began = lk_log_now();
     enum lk_code rc = LK_OK;
     mine(cuda)->waiting = true;
     pthread_cond_broadcast(&g->changed);
@@ -181,8 +216,13 @@ static enum lk_code meet(struct lk_cuda_device *cuda) {
             pthread_mutex_unlock(&g->lock);
             rc = lk_cuda_placed_serve(cuda);
             pthread_mutex_lock(&g->lock);
+        } else if (wait_change(g)) {
+            began = lk_log_now();
         } else {
-            rc = wait_change(g);
+            pthread_mutex_unlock(&g->lock);
+            rc = listen(cuda, began, lost);
+            if (!rc && lk_log_now() - began > patience_s) rc = too_long("waiting for the other ranks");
+            pthread_mutex_lock(&g->lock);
         }
     }
     return rc ? rc : g->error.code;
@@ -191,17 +231,18 @@ static enum lk_code meet(struct lk_cuda_device *cuda) {
 enum lk_code lk_cuda_ranks_gate(struct lk_cuda_device *cuda, int wanted) {
     struct lk_cuda_ranks *g = cuda->ranks;
     enum lk_code rc;
+    bool lost = false;
     int chosen;
     LK_TRY(lk_cuda_placed_stop(cuda));
     do {
         pthread_mutex_lock(&g->lock);
         mine(cuda)->wanted = wanted;
-        rc = meet(cuda);
+        rc = meet(cuda, &lost);
         chosen = g->chosen;
         pthread_mutex_unlock(&g->lock);
         if (!rc && chosen != OVER) rc = lk_cuda_placed_enter(cuda, chosen);
     } while (!rc && chosen != wanted);
-    return rc ? fail(cuda, rc) : LK_OK;
+    return rc ? fail(cuda, rc, lost) : LK_OK;
 }
 
 bool lk_cuda_joined(const struct lk_device *dev) {
@@ -213,7 +254,7 @@ enum lk_code lk_cuda_leave(struct lk_device *dev, enum lk_code rc) {
     struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
     if (!cuda->ranks) return rc;
     if (!rc) rc = LK_CU(context_set, (cuda->context), "%s", dev->name);
-    return rc ? fail(cuda, rc) : lk_cuda_ranks_gate(cuda, OVER);
+    return rc ? fail(cuda, rc, false) : lk_cuda_ranks_gate(cuda, OVER);
 }
 
 /* --- opening --- */
@@ -223,7 +264,8 @@ void lk_cuda_ranks_close(struct lk_cuda_device *cuda) {
     if (!g) return;
     struct rank *me = mine(cuda);
     if (me->comm) (g->error.code ? lk_nccl()->abort : lk_nccl()->destroy)(me->comm);
-    if (me->waited) lk_cuda()->event_destroy(me->waited);
+    if (me->waited && !cuda->lost) lk_cuda()->event_destroy(me->waited);
+    if (!cuda->lost) lk_cuda_pulse_close(cuda);
     cuda->ranks = NULL;
     if (--g->n_open) return;
     pthread_cond_destroy(&g->changed);
@@ -236,6 +278,7 @@ static enum lk_code begin_probe(struct lk_cuda_device *cuda, lk_cu_address block
     const lk_cu_address own = block + PROBE_BYTES * (size_t)cuda->ranks->n;
     LK_TRY(LK_CU(context_set, (cuda->context), "%s", cuda->device.name));
     LK_TRY(LK_CU(event_create, (&mine(cuda)->waited, LK_CU_EVENT_DISABLE_TIMING), "%s", cuda->device.name));
+    LK_TRY(lk_cuda_pulse_open(cuda));
     LK_TRY(LK_CU(set_bytes, (own, (unsigned char)(cuda->rank + 1), PROBE_BYTES, cuda->stream), "probe of the ranks"));
     return lk_cuda_ranks_gather(cuda, own, block, PROBE_BYTES, cuda->stream);
 }
@@ -277,8 +320,8 @@ static enum lk_code probe(struct lk_device *const *devs, int n) {
     struct lk_error error;
     lk_error_get(&error, rc);
     for (int i = 0; i < n; i++) {
-        if (rc) fail(lk_cuda_device_of(devs[i]), rc);
-        if (!blocks[i]) continue;
+        if (rc) fail(lk_cuda_device_of(devs[i]), rc, false);
+        if (!blocks[i] || lk_cuda_device_of(devs[i])->lost) continue;
         lk_cuda()->context_set(lk_cuda_device_of(devs[i])->context);
         lk_cuda()->memory_free(blocks[i]);
     }

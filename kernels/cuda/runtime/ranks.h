@@ -5,7 +5,8 @@
  * All must ask for the same all-gathers in the same order, whatever their jobs are. So they go from stage to stage
  * together, through a gate: a rank that has done with a stage goes on gathering for those that have not, and one that
  * has nothing to do in a stage gathers all through it. When one fails, all end with its error: nobody waits for a
- * collective without looking whether the others are well, and for how long. */
+ * collective without looking whether the others are well, and for how long. A GPU that answers no more is named, and
+ * all ends, within 10 s; a thread that is not heard of is named as soon, and waited for: it may be a slow disk's. */
 #pragma once
 
 #include "engine/device.h"
@@ -35,5 +36,6 @@ enum lk_code lk_cuda_leave(struct lk_device *dev, enum lk_code rc);
 bool lk_cuda_joined(const struct lk_device *dev);
 void lk_cuda_ranks_close(struct lk_cuda_device *cuda);
 
-/* Test hook: seconds without any progress after which a rank gives up. */
-void lk_cuda_ranks_patience(double seconds);
+/* Test hook: seconds without any progress after which a rank gives up; seconds without an answer of a GPU after which
+ * it is given up (pulse.h), and of silence of a rank's thread after which those that wait say so. */
+void lk_cuda_ranks_patience(double seconds, double silence_s);

@@ -94,7 +94,7 @@ struct supervisor {
     struct study_progress progress;
 };
 
-/* Done jobs whose pictures are not there any more, or not whole. */
+/* Done jobs whose pictures are not there any more, or not whole. One that was put aside comes back. */
 struct lost {
     const char *folder;
     int64_t *indexes;
@@ -106,6 +106,11 @@ static enum lk_code find_lost(void *context, const struct lk_journal_row *row) {
     struct stat st;
     char path[4096];
     snprintf(path, sizeof path, "%s/results/%s", lost->folder, row->entry.output);
+    char *kept = study_kept_path(lost->folder, row->entry.id, row->entry.output);
+    if (!kept) return lk_fail(LK_E_NOMEM, "out of memory");
+    if (rename(kept, path) && errno != ENOENT && errno != ENOTDIR)
+        lk_log(LK_LOG_WARNING, "%s: cannot be put back into the results: %s", kept, strerror(errno));
+    lk_free(kept);
     if (!stat(path, &st) && st.st_size == row->made.bytes) return LK_OK;
     LK_TRY(lk_grow(&lost->indexes, &lost->capacity, lost->n + 1, sizeof *lost->indexes));
     lost->indexes[lost->n++] = row->entry.index;
@@ -319,6 +324,7 @@ static enum lk_code prepare(struct supervisor *s, const struct study_list *list,
     LK_TRY(study_journal_open(s->run.journal, list, &journal));
     enum lk_code rc = study_resolved_write(s->run.study, s->run.records);
     if (!rc && retry_failed) rc = lk_journal_requeue(journal, -1, &n);
+    if (!rc) rc = study_put_aside(journal, s->run.folder);
     if (!rc) rc = requeue_lost(journal, s->run.folder);
     if (!rc) rc = lk_journal_count(journal, counts);
     if (!rc && counts->n_kept)

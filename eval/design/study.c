@@ -233,8 +233,9 @@ static enum lk_code parse(struct lk_study **out, const char *text, size_t n, con
     if (!s || !(s->file = lk_strdup(path))) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
     if (!rc && !realpath(path, whole)) rc = lk_fail(LK_E_NOT_FOUND, "%s: not found", path);
     if (!rc) {
+        struct stat st;
         char *slash = strrchr(whole, '/');
-        slash[slash == whole] = 0;
+        if (stat(whole, &st) || !S_ISDIR(st.st_mode)) slash[slash == whole] = 0; /* of options alone it is a folder */
         if (!(s->folder = lk_strdup(whole))) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
     }
     if (!rc) rc = fill(s, text, n);

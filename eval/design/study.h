@@ -246,6 +246,8 @@ const char *lk_study_lacking(const struct lk_study *study, size_t *n);
 /* The first pairs whose other half, an edit with the same seed, the study's edit experiments do not make, in a line;
  * NULL. They are lacking too. */
 const char *lk_study_unpaired(const struct lk_study *study);
+/* The key of an experiment of pairs whose other halves no experiment of the study makes; NULL. */
+const char *lk_study_paired_elsewhere(const struct lk_study *study);
 
 /* Two models of one experiment that are the same in all that decides the pixels, a line each pair. LK_E_NOMEM. */
 enum lk_code lk_study_same_models(const struct lk_study *study, struct lk_text *out);

@@ -331,8 +331,6 @@ static enum lk_code print_precisions(struct lk_pipeline *pipeline, struct lk_dev
 static enum lk_code plan(struct lk_pipeline *pipeline, struct lk_device *target, const struct cli_arguments *a) {
     struct lk_plan out, before, *const rewrite = a->rewrite.prompts ? &before : NULL;
     LK_TRY(plan_job(pipeline, target, a, &out));
-    if (!rewrite && a->rewrite.model)
-        return lk_fail(LK_E_USAGE, "--rewrite-model: no prompts are rewritten without --rewrite-prompts");
     if (rewrite) LK_TRY(plan_rewrite(a, cli_references(a, pipeline), &out, target, rewrite));
     struct totals t = sum(&out, target);
     enum lk_code rc = LK_OK;

@@ -105,13 +105,31 @@ static void expect_good(const struct rank ranks[2]) {
     }
 }
 
+static void by_nccl(bool is) { setenv("NCCL_P2P_DISABLE", is ? "1" : "0", 1); }
+
 /* The one that has done goes on gathering, but not over what its last product still reads. */
 static void one_has_done(void **state) {
     (void)state;
     struct rank ranks[2];
     const uint64_t reports = gpu->report_count(), gathers = gpu->calls("ncclAllGather");
+    by_nccl(true);
     run_both(ranks, NULL);
+    by_nccl(false);
     assert_true(!gpu->hooks || gpu->calls("ncclAllGather") >= gathers + 4 * N_WEIGHTS);
+    assert_int_equal(gpu->report_count(), reports);
+    expect_good(ranks);
+}
+
+/* Peers pull what they read, a copy from each, and nothing for each other. */
+static void peers(void **state) {
+    (void)state;
+    struct rank ranks[2];
+    const uint64_t reports = gpu->report_count(), gathers = gpu->calls("ncclAllGather");
+    const uint64_t copies = gpu->calls("cuMemcpyDtoD"), probe = 2 * 2, read = 2 * 3 * N_WEIGHTS, ahead = 2 * 2 * 4;
+    run_both(ranks, NULL);
+    const uint64_t n = gpu->calls("cuMemcpyDtoD") - copies;
+    if (gpu->hooks && (n < probe + read || n > probe + read + ahead)) fail_msg("%llu copies", (unsigned long long)n);
+    assert_int_equal(gpu->calls("ncclAllGather"), gathers);
     assert_int_equal(gpu->report_count(), reports);
     expect_good(ranks);
 }
@@ -125,7 +143,9 @@ static void one_never_comes(void **state) {
     const uint64_t before = gpu->calls("ncclAllGather");
     lk_cuda_ranks_patience(0.5, 1e5);
     gpu->fail_at("ncclAllGather", 20, GPUSIM_NEVER, false);
+    by_nccl(true);
     run_both(ranks, NULL);
+    by_nccl(false);
     gpu->fail_at(NULL, 0, 0, false);
     /* One of them may have been ahead of the other by as many at the 20th. */
     assert_true(gpu->calls("ncclAllGather") <= before + 20 + 3 * LK_CUDA_RANKS_AHEAD);
@@ -155,15 +175,18 @@ static void one_fails(void **state) {
     struct rank ranks[2];
     const int64_t live = lk_alloc_live();
     lk_cuda_ranks_patience(1e5, 1e5);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 4; k++) {
+        const char *const calls[] = {"ncclAllGather", "cuLaunchKernel", "cuMemcpyDtoD", "cuLaunchKernel"};
+        char text[64];
+        snprintf(text, sizeof text, "%s%s failed with 3", calls[k], k == 2 ? "Async_v2" : "");
         wait_at_most();
-        gpu->fail_at(k ? "cuLaunchKernel" : "ncclAllGather", 30 + (uint64_t)k, 3, false);
+        by_nccl(k < 2);
+        gpu->fail_at(calls[k], 30 + (uint64_t)k, 3, false);
         run_both(ranks, NULL);
         gpu->fail_at(NULL, 0, 0, false);
         assert_int_equal(ranks[0].error.code, LK_E_DEVICE);
         assert_int_equal(strncmp(ranks[0].error.text, "rank ", 5), 0); /* which one */
-        assert_non_null(
-            strstr(ranks[0].error.text, k ? "cuLaunchKernel failed with 3" : "ncclAllGather failed with 3"));
+        assert_non_null(strstr(ranks[0].error.text, text));
         assert_int_equal(ranks[1].error.code, LK_E_DEVICE);
         assert_string_equal(ranks[1].error.text, ranks[0].error.text);
         assert_int_equal(lk_alloc_live(), live);
@@ -253,8 +276,9 @@ static void one_dies(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_has_done),   cmocka_unit_test(one_never_comes), cmocka_unit_test(one_fails),
-        cmocka_unit_test(one_takes_long), cmocka_unit_test(one_sleeps),      cmocka_unit_test(one_dies),
+        cmocka_unit_test(one_has_done), cmocka_unit_test(peers),          cmocka_unit_test(one_never_comes),
+        cmocka_unit_test(one_fails),    cmocka_unit_test(one_takes_long), cmocka_unit_test(one_sleeps),
+        cmocka_unit_test(one_dies),
     };
     uint64_t random = 3;
     setenv("GPUSIM_DEVICES", "2", 1);

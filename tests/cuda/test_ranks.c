@@ -160,7 +160,7 @@ static void one_family(const struct tiny_edit *what, enum lk_quantize quantize, 
     b.by_both = test_is_full() || what == &tiny_edits[0];
     make_good(&b);
     run_on(&b, 2, b.n_jobs);
-    if (test_is_full() && n_gpus >= 4) run_on(&b, 4, 3);
+    if (n_gpus >= 4 && (test_is_full() || b.n_jobs == 1)) run_on(&b, 4, b.n_jobs);
     if (test_is_full() && n_gpus >= 8) run_on(&b, 8, 1);
     bench_close(&b);
 }

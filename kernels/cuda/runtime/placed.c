@@ -224,7 +224,7 @@ static enum lk_code load_residents(struct lk_cuda_device *cuda) {
 }
 
 /* What the last stage had under way ends before this one's begins; then the ring starts afresh. */
-static enum lk_code enter_stage(struct lk_cuda_device *cuda, int stage) {
+static enum lk_code enter_stage(struct lk_cuda_device *cuda, int stage, bool reads) {
     struct lk_cuda_placed *p = &cuda->placed;
     LK_TRY(LK_CU(event_record, (p->boundary, p->copies), "a stage's end"));
     LK_TRY(LK_CU(stream_wait, (cuda->stream, p->boundary, 0), "a stage's end"));
@@ -236,7 +236,7 @@ static enum lk_code enter_stage(struct lk_cuda_device *cuda, int stage) {
     LK_TRY(LK_CU(event_record, (p->boundary, cuda->stream), "a stage's begin"));
     LK_TRY(LK_CU(stream_wait, (p->copies, p->boundary, 0), "a stage's begin"));
     if (cuda->ranks) LK_TRY(lk_cuda_ranks_loaded(cuda));
-    return send_ahead(cuda);
+    return reads ? send_ahead(cuda) : LK_OK;
 }
 
 enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name) {
@@ -249,7 +249,7 @@ enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name) {
     for (int i = 0; i < it->n_stages; i++) {
         if (strcmp(it->stages[i].name, name)) continue;
         if (cuda->ranks && i != p->stage) return lk_cuda_ranks_gate(cuda, i);
-        return i == p->stage ? LK_OK : enter_stage(cuda, i);
+        return i == p->stage ? LK_OK : enter_stage(cuda, i, true);
     }
     return lk_fail(LK_E_INTERNAL, "%s: stage %s is not in the plan", dev->name, name);
 }
@@ -271,12 +271,12 @@ lk_cu_address lk_cuda_placed_share(const struct lk_cuda_device *cuda, const stru
     return offset == LK_NOWHERE ? 0 : address_of(cuda, offset);
 }
 
-enum lk_code lk_cuda_placed_enter(struct lk_cuda_device *cuda, int stage) {
+enum lk_code lk_cuda_placed_enter(struct lk_cuda_device *cuda, int stage, bool reads) {
     const struct lk_arena *arena = &cuda->device.arena;
     if (arena->used > cuda->placed.placement.itinerary.stages[stage].arena_bytes)
         return lk_fail(LK_E_INTERNAL, "%s: more is in the arena than stage %s leaves room for", cuda->device.name,
                        cuda->placed.placement.itinerary.stages[stage].name);
-    return enter_stage(cuda, stage);
+    return enter_stage(cuda, stage, reads);
 }
 
 /* --- placing --- */
@@ -475,7 +475,7 @@ static enum lk_code place(struct lk_cuda_device *cuda, struct lk_placement *plac
     *placement = (struct lk_placement){0};
     p->epoch = lk_weights_epoch();
     p->active = true;
-    if (!cuda->ranks) return enter_stage(cuda, 0);
+    if (!cuda->ranks) return enter_stage(cuda, 0, true);
     p->stage = -1;
     lk_cuda_ranks_join(cuda, &p->placement);
     return lk_cuda_ranks_gate(cuda, 0);

@@ -42,10 +42,11 @@ enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name);
 /* *out gets the device address of a weight if it is one that was placed and this stage reads, else NULL. */
 enum lk_code lk_cuda_placed_find(struct lk_cuda_device *cuda, uintptr_t start, size_t bytes, void **out);
 /* For ranks (ranks.h): the next unit is gathered, though this rank has no visit for it; no op of the stage is to come;
- * the stage begins; where this stage has the rank's share of a unit, 0: nowhere. */
+ * the stage begins, of which this rank reads weights or only gives its shares; where this stage has the rank's share of
+ * a unit, 0: nowhere. */
 enum lk_code lk_cuda_placed_serve(struct lk_cuda_device *cuda);
 enum lk_code lk_cuda_placed_stop(struct lk_cuda_device *cuda);
-enum lk_code lk_cuda_placed_enter(struct lk_cuda_device *cuda, int stage);
+enum lk_code lk_cuda_placed_enter(struct lk_cuda_device *cuda, int stage, bool reads);
 lk_cu_address lk_cuda_placed_share(const struct lk_cuda_device *cuda, const struct lk_range *unit);
 /* Gives everything back. Nothing may be under way. */
 void lk_cuda_placed_drop(struct lk_cuda_device *cuda);

@@ -300,7 +300,7 @@ enum lk_code lk_cuda_ranks_gate(struct lk_cuda_device *cuda, int wanted) {
         rc = meet(cuda, &lost);
         chosen = g->chosen;
         pthread_mutex_unlock(&g->lock);
-        if (!rc && chosen != OVER) rc = lk_cuda_placed_enter(cuda, chosen);
+        if (!rc && chosen != OVER) rc = lk_cuda_placed_enter(cuda, chosen, chosen == wanted);
     } while (!rc && chosen != wanted);
     return rc ? fail(cuda, rc, lost) : LK_OK;
 }

@@ -22,15 +22,15 @@ static void done(void *context, struct lk_queued *job) {
     pthread_mutex_unlock(&lk_walk_telling);
 }
 
-/* A job that is not this rank's, for the others' sake: nobody hears of it. */
-static enum lk_code copy_job(const struct rank *r, const struct lk_queued *job) {
+/* As for a job that is not this rank's: the others want its share of the weights. */
+static enum lk_code only_place(const struct rank *r, const struct lk_queued *job) {
     struct lk_request request = *job->request;
     request.progress = NULL;
     struct lk_queued *copy = lk_calloc(1, sizeof *copy);
     if (!copy) return lk_fail(LK_E_NOMEM, "ranks: out of memory");
     copy->request = &request;
-    enum lk_code rc = lk_pipeline_edit_queue(r->pipeline, r->dev,
-                                             &(struct lk_queue){.jobs = &copy, .n_jobs = 1, .jobs_per_visit = 1});
+    enum lk_code rc = lk_pipeline_edit_queue(
+        r->pipeline, r->dev, &(struct lk_queue){.jobs = &copy, .n_jobs = 1, .jobs_per_visit = 1, .only_placed = true});
     lk_result_free(&copy->result);
     lk_free(copy);
     return rc == LK_E_PARTIAL ? LK_OK : rc;
@@ -42,7 +42,7 @@ static void *run(void *context) {
     const bool partial = rc == LK_E_PARTIAL;
     if (partial) rc = LK_OK;
     for (int i = 0; i < r->all->n_jobs && !rc && !r->dev->memory->joined(r->dev); i++)
-        rc = copy_job(r, r->all->jobs[i]);
+        rc = only_place(r, r->all->jobs[i]);
     rc = r->dev->memory->leave(r->dev, rc);
     lk_error_get(&r->error, rc ? rc : partial ? lk_fail(LK_E_PARTIAL, "a job failed") : LK_OK);
     return NULL;

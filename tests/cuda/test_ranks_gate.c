@@ -17,6 +17,7 @@
 #include "tests/common/simulated_gpu.h"
 
 #define SIDE         32
+#define N_RING       4 /* weights that the ring has room for */
 #define N_WEIGHTS    48
 #define GPUSIM_NEVER (-1) /* tools/gpusim/gpusim.h */
 #define GPUSIM_DEAD  (-2)
@@ -26,8 +27,8 @@ static const struct simulated_gpu *gpu;
 static float weights[N_WEIGHTS][SIDE * SIDE + 64]; /* apart, so that each is a unit of its own */
 
 /* y = W[n - 1] ... W[1] W[0] ones, n_times over, in one of the two tensors. */
-static enum lk_code chain(struct lk_device *dev, int n_times, struct lk_tensor y[2]) {
-    LK_TRY(lk_device_stage(dev, "chain"));
+static enum lk_code chain(struct lk_device *dev, const char *stage, int n_times, struct lk_tensor y[2]) {
+    LK_TRY(lk_device_stage(dev, stage));
     for (int i = 0; i < n_times * N_WEIGHTS; i++) {
         const struct lk_tensor w = LK_TENSOR(weights[i % N_WEIGHTS], LK_F32, SIDE, SIDE);
         LK_TRY(lk_linear(dev, &(struct lk_linear){.y = &y[(i + 1) % 2], .x = &y[i % 2], .w = &w}));
@@ -45,7 +46,8 @@ static enum lk_code prepare(struct lk_device *dev) {
     struct lk_tensor y[2];
     LK_TRY(lk_device_plan_create(dev, &plan));
     enum lk_code rc = new_pair(plan, y);
-    if (!rc) rc = chain(plan, 2, y);
+    if (!rc) rc = chain(plan, "chain", 2, y);
+    if (!rc) rc = chain(plan, "more", 1, y);
     if (!rc) rc = lk_placement_prepare(dev, plan, plan->arena.peak);
     lk_device_free(plan);
     return rc;
@@ -57,6 +59,7 @@ struct rank {
     pthread_t thread;
     struct lk_device *dev;
     int n_times;
+    bool more;                     /* a second stage too */
     void (*before)(struct rank *); /* it uploads; NULL: nothing */
     float y[SIDE];
     struct lk_error error;
@@ -72,20 +75,20 @@ static void *run(void *context) {
     if (!rc && r->before) r->before(r);
     if (!rc) rc = lk_upload(r->dev, &y[0], ones);
     atomic_fetch_add(&n_uploaded, 1);
-    if (!rc) rc = chain(r->dev, r->n_times, y);
+    if (!rc && r->n_times) rc = chain(r->dev, "chain", r->n_times, y);
+    if (!rc && r->more) rc = chain(r->dev, "more", 1, y);
     if (r->dev->memory->leave) rc = r->dev->memory->leave(r->dev, rc);
     if (!rc) rc = lk_download(r->dev, r->y, &y[0]); /* an even number of products */
     lk_error_get(&r->error, rc);
     return NULL;
 }
 
-/* Two ranks, of which the first has done earlier. */
-static void run_both(struct rank ranks[2], void (*before)(struct rank *)) {
+static void run_as_they_are(struct rank ranks[2]) {
     struct lk_device *devs[2];
     assert_ok(lk_device_cuda_ranks((const int[]){0, 1}, 2, devs));
     for (int k = 0; k < 2; k++) {
-        ranks[k] = (struct rank){.dev = devs[k], .n_times = 1 + k, .before = k ? before : NULL};
-        devs[k]->budget.ring_bytes = 4 * lk_place_room(sizeof(float[SIDE * SIDE]));
+        ranks[k].dev = devs[k];
+        devs[k]->budget.ring_bytes = N_RING * lk_place_room(sizeof(float[SIDE * SIDE]));
     }
     n_uploaded = 0;
     for (int k = 0; k < 2; k++) assert_int_equal(pthread_create(&ranks[k].thread, NULL, run, &ranks[k]), 0);
@@ -93,9 +96,15 @@ static void run_both(struct rank ranks[2], void (*before)(struct rank *)) {
     for (int k = 0; k < 2; k++) lk_device_free(devs[k]);
 }
 
+/* Two ranks, of which the first has done earlier. */
+static void run_both(struct rank ranks[2], void (*before)(struct rank *)) {
+    for (int k = 0; k < 2; k++) ranks[k] = (struct rank){.n_times = 1 + k, .before = k ? before : NULL};
+    run_as_they_are(ranks);
+}
+
 static void expect_good(const struct rank ranks[2]) {
     for (int k = 0; k < 2; k++) {
-        struct rank alone = (struct rank){.n_times = 1 + k};
+        struct rank alone = {.n_times = ranks[k].n_times, .more = ranks[k].more};
         assert_ok(lk_device_cuda_create(0, &alone.dev));
         run(&alone);
         lk_device_free(alone.dev);
@@ -105,14 +114,46 @@ static void expect_good(const struct rank ranks[2]) {
     }
 }
 
+/* Copies from peers. */
+static uint64_t n_pulled(void) { return gpu->calls("cuMemcpyDtoD"); }
+
+static void by_nccl(bool is) { setenv("NCCL_P2P_DISABLE", is ? "1" : "0", 1); }
+
 /* The one that has done goes on gathering, but not over what its last product still reads. */
 static void one_has_done(void **state) {
     (void)state;
     struct rank ranks[2];
     const uint64_t reports = gpu->report_count(), gathers = gpu->calls("ncclAllGather");
+    by_nccl(true);
     run_both(ranks, NULL);
+    by_nccl(false);
     assert_true(!gpu->hooks || gpu->calls("ncclAllGather") >= gathers + 4 * N_WEIGHTS);
     assert_int_equal(gpu->report_count(), reports);
+    expect_good(ranks);
+}
+
+/* Peers pull what they read, a copy from each, and nothing for each other. */
+static void peers(void **state) {
+    (void)state;
+    struct rank ranks[2];
+    const uint64_t reports = gpu->report_count(), gathers = gpu->calls("ncclAllGather");
+    const uint64_t before = n_pulled(), probe = 2 * 2, read = 2 * 3 * N_WEIGHTS, ahead = 2 * 2 * N_RING;
+    run_both(ranks, NULL);
+    const uint64_t n = n_pulled() - before;
+    if (gpu->hooks && (n < probe + read || n > probe + read + ahead)) fail_msg("%llu copies", (unsigned long long)n);
+    assert_int_equal(gpu->calls("ncclAllGather"), gathers);
+    assert_int_equal(gpu->report_count(), reports);
+    expect_good(ranks);
+}
+
+/* A rank without work gives its shares, and pulls no more than the ring of the stage it came to. */
+static void one_gives(void **state) {
+    (void)state;
+    struct rank ranks[2] = {{.n_times = 1, .more = true}, {0}};
+    const uint64_t before = n_pulled(), probe = 2 * 2, read = 2 * 2 * N_WEIGHTS, ahead = 2 * 2 * N_RING;
+    run_as_they_are(ranks);
+    const uint64_t n = n_pulled() - before;
+    if (gpu->hooks && (n < probe + read || n > probe + read + ahead)) fail_msg("%llu copies", (unsigned long long)n);
     expect_good(ranks);
 }
 
@@ -125,7 +166,9 @@ static void one_never_comes(void **state) {
     const uint64_t before = gpu->calls("ncclAllGather");
     lk_cuda_ranks_patience(0.5, 1e5);
     gpu->fail_at("ncclAllGather", 20, GPUSIM_NEVER, false);
+    by_nccl(true);
     run_both(ranks, NULL);
+    by_nccl(false);
     gpu->fail_at(NULL, 0, 0, false);
     /* One of them may have been ahead of the other by as many at the 20th. */
     assert_true(gpu->calls("ncclAllGather") <= before + 20 + 3 * LK_CUDA_RANKS_AHEAD);
@@ -155,15 +198,18 @@ static void one_fails(void **state) {
     struct rank ranks[2];
     const int64_t live = lk_alloc_live();
     lk_cuda_ranks_patience(1e5, 1e5);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 4; k++) {
+        const char *const calls[] = {"ncclAllGather", "cuLaunchKernel", "cuMemcpyDtoD", "cuLaunchKernel"};
+        char text[64];
+        snprintf(text, sizeof text, "%s%s failed with 3", calls[k], k == 2 ? "Async_v2" : "");
         wait_at_most();
-        gpu->fail_at(k ? "cuLaunchKernel" : "ncclAllGather", 30 + (uint64_t)k, 3, false);
+        by_nccl(k < 2);
+        gpu->fail_at(calls[k], 30 + (uint64_t)k, 3, false);
         run_both(ranks, NULL);
         gpu->fail_at(NULL, 0, 0, false);
         assert_int_equal(ranks[0].error.code, LK_E_DEVICE);
         assert_int_equal(strncmp(ranks[0].error.text, "rank ", 5), 0); /* which one */
-        assert_non_null(
-            strstr(ranks[0].error.text, k ? "cuLaunchKernel failed with 3" : "ncclAllGather failed with 3"));
+        assert_non_null(strstr(ranks[0].error.text, text));
         assert_int_equal(ranks[1].error.code, LK_E_DEVICE);
         assert_string_equal(ranks[1].error.text, ranks[0].error.text);
         assert_int_equal(lk_alloc_live(), live);
@@ -253,8 +299,9 @@ static void one_dies(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_has_done),   cmocka_unit_test(one_never_comes), cmocka_unit_test(one_fails),
-        cmocka_unit_test(one_takes_long), cmocka_unit_test(one_sleeps),      cmocka_unit_test(one_dies),
+        cmocka_unit_test(one_has_done),    cmocka_unit_test(peers),     cmocka_unit_test(one_gives),
+        cmocka_unit_test(one_never_comes), cmocka_unit_test(one_fails), cmocka_unit_test(one_takes_long),
+        cmocka_unit_test(one_sleeps),      cmocka_unit_test(one_dies),
     };
     uint64_t random = 3;
     setenv("GPUSIM_DEVICES", "2", 1);

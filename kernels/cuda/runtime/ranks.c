@@ -9,9 +9,11 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
+#include "engine/base/names.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/nccl.h"
+#include "kernels/cuda/runtime/peers.h"
 
 #define OVER        INT32_MAX           /* wanted by a rank whose jobs are done */
 #define PROBE_BYTES ((size_t)256 << 10) /* of each rank, gathered when the group is opened */
@@ -20,7 +22,8 @@
 #define GATE_NS     50000000 /* between looks at the gate */
 
 struct rank {
-    lk_nccl_comm comm; /* NULL: given back */
+    const struct lk_cuda_device *cuda;
+    lk_nccl_comm comm; /* NULL: given back, or there are peers */
     lk_cu_event waited;
     char name[128];
     double heard;         /* when its thread last came by here */
@@ -35,6 +38,8 @@ struct lk_cuda_ranks {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int n, n_open;
+    bool peers;   /* they pull; else they are in step, by NCCL */
+    int n_loaded; /* ranks that have their shares of the stage */
     int chosen;
     bool lost;             /* the error is of a GPU that answers no more */
     uint64_t round;        /* of meetings at the gate */
@@ -44,6 +49,8 @@ struct lk_cuda_ranks {
 
 static double patience_s = 600, silence_s = 8;
 void lk_cuda_ranks_patience(double seconds, double silence) { patience_s = seconds, silence_s = silence; }
+
+bool lk_cuda_ranks_in_step(const struct lk_cuda_device *cuda) { return cuda->ranks && !cuda->ranks->peers; }
 
 static struct rank *mine(const struct lk_cuda_device *cuda) { return &cuda->ranks->rank[cuda->rank]; }
 
@@ -64,6 +71,7 @@ static enum lk_code fail(struct lk_cuda_device *cuda, enum lk_code rc, bool lost
     pthread_cond_broadcast(&g->changed);
     pthread_mutex_unlock(&g->lock);
     if (comm) lk_nccl()->abort(comm);
+    if (!cuda->lost && cuda->placed.copies) lk_cuda()->stream_synchronize(cuda->placed.copies); /* it reads others' */
     return lk_error_set(&g->error);
 }
 
@@ -117,9 +125,13 @@ enum lk_code lk_cuda_await(struct lk_cuda_device *cuda, lk_cu_event event, const
         if (!result) return LK_OK;
         enum lk_code rc = LK_OK;
         if (result != LK_CU_ERROR_NOT_READY) rc = lk_cuda_check(result, lk_cuda_symbols.event_query, "%s", what);
-        if (!rc) rc = lk_nccl_check(lk_nccl()->async_error(mine(cuda)->comm, &error), "ncclCommGetAsyncError", what);
+        if (!rc && mine(cuda)->comm)
+            rc = lk_nccl_check(lk_nccl()->async_error(mine(cuda)->comm, &error), "ncclCommGetAsyncError", what);
         if (!rc && error != LK_NCCL_IN_PROGRESS) rc = lk_nccl_check(error, "an all-gather", what);
-        if (!rc && lk_log_now() - began > patience_s) rc = too_long(what);
+        if (!rc && lk_log_now() - began > patience_s) {
+            rc = too_long(what);
+            lost = cuda->ranks->peers; /* with NCCL it ends by an abort */
+        }
         if (!rc && n > N_POLLS) rc = listen(cuda, began, &lost);
         if (rc) return fail(cuda, rc, lost);
         if (n > N_POLLS) usleep(POLL_US);
@@ -134,14 +146,38 @@ enum lk_code lk_cuda_await_stream(struct lk_cuda_device *cuda, lk_cu_stream stre
     return LK_CU(stream_synchronize, (stream), "%s", cuda->device.name);
 }
 
-enum lk_code lk_cuda_ranks_gather(struct lk_cuda_device *cuda, lk_cu_address from, lk_cu_address to, size_t bytes,
-                                  lk_cu_stream stream) {
+static enum lk_code all_gather(const struct lk_cuda_device *cuda, lk_cu_address from, lk_cu_address to, size_t bytes,
+                               lk_cu_stream stream) {
+    return lk_nccl_check(lk_nccl()->all_gather((const void *)(uintptr_t)from, (void *)(uintptr_t)to, bytes,
+                                               LK_NCCL_INT8, mine(cuda)->comm, stream),
+                         "ncclAllGather", "weights of the ranks");
+}
+
+/* Each rank begins with another one's share, so that not all read the same GPU. */
+static enum lk_code pull(const struct lk_cuda_device *cuda, const struct lk_range *unit,
+                         const struct lk_cuda_gather *gather) {
+    const struct lk_cuda_ranks *g = cuda->ranks;
+    for (int i = 1; i <= g->n; i++) {
+        const int r = (cuda->rank + i) % g->n;
+        const uint64_t first = gather->share * (uint64_t)r, left = gather->bytes > first ? gather->bytes - first : 0;
+        if (!left) continue;
+        const lk_cu_address from = lk_cuda_placed_share(g->rank[r].cuda, unit);
+        if (!from) return lk_fail(LK_E_INTERNAL, "rank %d has no share of weights that this one reads", r);
+        LK_TRY(LK_CU(copy_on_devices,
+                     (gather->to + first, from, left < gather->share ? left : gather->share, cuda->placed.copies),
+                     "weights of rank %d", r));
+    }
+    return LK_OK;
+}
+
+enum lk_code lk_cuda_ranks_gather(struct lk_cuda_device *cuda, const struct lk_range *unit,
+                                  const struct lk_cuda_gather *gather) {
     struct lk_cuda_ranks *g = cuda->ranks;
     if (failed(cuda)) return fail(cuda, LK_E_DEVICE, false);
-    enum lk_code rc = lk_nccl_check(lk_nccl()->all_gather((const void *)(uintptr_t)from, (void *)(uintptr_t)to, bytes,
-                                                          LK_NCCL_INT8, mine(cuda)->comm, stream),
-                                    "ncclAllGather", "weights of the ranks");
-    if (rc) return fail(cuda, rc, false);
+    enum lk_code rc =
+        g->peers ? pull(cuda, unit, gather)
+                 : all_gather(cuda, lk_cuda_placed_share(cuda, unit), gather->to, gather->share, cuda->placed.copies);
+    if (rc || g->peers) return rc ? fail(cuda, rc, false) : LK_OK;
     pthread_mutex_lock(&g->lock);
     mine(cuda)->n_sent++;
     pthread_cond_broadcast(&g->changed);
@@ -151,9 +187,23 @@ enum lk_code lk_cuda_ranks_gather(struct lk_cuda_device *cuda, lk_cu_address fro
 
 /* --- the gate --- */
 
-void lk_cuda_ranks_join(struct lk_cuda_device *cuda, uint64_t order) {
+/* What ranks must have alike: the stages, and what is gathered in which order. */
+static uint64_t order_of(const struct lk_placement *p) {
+    uint64_t digest = 0;
+    for (int i = 0; i < p->itinerary.n_stages; i++) {
+        const struct lk_stage_placement *s = &p->stages[i];
+        digest = lk_hash_bytes(digest, p->itinerary.stages[i].name, strlen(p->itinerary.stages[i].name));
+        for (size_t k = 0; k < s->n_stays; k++) {
+            const uint64_t share = lk_unit_share(&p->itinerary, s->stays[k].unit, p->n_ranks);
+            digest = lk_hash_bytes(digest, (const char *)&share, sizeof share);
+        }
+    }
+    return digest;
+}
+
+void lk_cuda_ranks_join(struct lk_cuda_device *cuda, const struct lk_placement *placement) {
     pthread_mutex_lock(&cuda->ranks->lock);
-    mine(cuda)->order = order;
+    mine(cuda)->order = order_of(placement);
     mine(cuda)->joined = true;
     pthread_mutex_unlock(&cuda->ranks->lock);
 }
@@ -186,6 +236,7 @@ static enum lk_code choose(struct lk_cuda_ranks *g) {
         g->rank[r].named = false;
         if (g->chosen == OVER) g->rank[r].joined = false;
     }
+    g->n_loaded = 0;
     g->round++;
     return LK_OK;
 }
@@ -198,6 +249,20 @@ static bool wait_change(struct lk_cuda_ranks *g) {
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     return pthread_cond_timedwait(&g->changed, &g->lock, &until) != ETIMEDOUT;
+}
+
+/* A while, under the lock, which others have meanwhile; for how long nothing has changed counts from *began. */
+static enum lk_code wait_on(struct lk_cuda_device *cuda, double *began, bool *lost) {
+    struct lk_cuda_ranks *g = cuda->ranks;
+    if (wait_change(g)) {
+        *began = lk_log_now();
+        return LK_OK;
+    }
+    pthread_mutex_unlock(&g->lock);
+    enum lk_code rc = listen(cuda, *began, lost);
+    if (!rc && lk_log_now() - *began > patience_s) rc = too_long("waiting for the other ranks");
+    pthread_mutex_lock(&g->lock);
+    return rc;
 }
 
 /* Until all ranks are at the gate, gathering meanwhile what others still need. Under the lock. */
@@ -216,13 +281,8 @@ static enum lk_code meet(struct lk_cuda_device *cuda, bool *lost) {
             pthread_mutex_unlock(&g->lock);
             rc = lk_cuda_placed_serve(cuda);
             pthread_mutex_lock(&g->lock);
-        } else if (wait_change(g)) {
-            began = lk_log_now();
         } else {
-            pthread_mutex_unlock(&g->lock);
-            rc = listen(cuda, began, lost);
-            if (!rc && lk_log_now() - began > patience_s) rc = too_long("waiting for the other ranks");
-            pthread_mutex_lock(&g->lock);
+            rc = wait_on(cuda, &began, lost);
         }
     }
     return rc ? rc : g->error.code;
@@ -240,8 +300,23 @@ enum lk_code lk_cuda_ranks_gate(struct lk_cuda_device *cuda, int wanted) {
         rc = meet(cuda, &lost);
         chosen = g->chosen;
         pthread_mutex_unlock(&g->lock);
-        if (!rc && chosen != OVER) rc = lk_cuda_placed_enter(cuda, chosen);
+        if (!rc && chosen != OVER) rc = lk_cuda_placed_enter(cuda, chosen, chosen == wanted);
     } while (!rc && chosen != wanted);
+    return rc ? fail(cuda, rc, lost) : LK_OK;
+}
+
+enum lk_code lk_cuda_ranks_loaded(struct lk_cuda_device *cuda) {
+    struct lk_cuda_ranks *g = cuda->ranks;
+    bool lost = false;
+    if (!g->peers) return LK_OK;
+    enum lk_code rc = lk_cuda_await_stream(cuda, cuda->stream);
+    double began = lk_log_now();
+    pthread_mutex_lock(&g->lock);
+    g->n_loaded++;
+    pthread_cond_broadcast(&g->changed);
+    while (!rc && !g->error.code && g->n_loaded < g->n) rc = wait_on(cuda, &began, &lost);
+    if (!rc) rc = g->error.code;
+    pthread_mutex_unlock(&g->lock);
     return rc ? fail(cuda, rc, lost) : LK_OK;
 }
 
@@ -273,14 +348,31 @@ void lk_cuda_ranks_close(struct lk_cuda_device *cuda) {
     lk_free(g);
 }
 
-/* One rank's part of the probe: bytes of its own number, then those of all. */
+static lk_cu_address own_part(const struct lk_cuda_ranks *g, lk_cu_address block) {
+    return block + PROBE_BYTES * (size_t)g->n;
+}
+
+/* A rank's part of the probe: bytes of its own number. */
 static enum lk_code begin_probe(struct lk_cuda_device *cuda, lk_cu_address block) {
-    const lk_cu_address own = block + PROBE_BYTES * (size_t)cuda->ranks->n;
     LK_TRY(LK_CU(context_set, (cuda->context), "%s", cuda->device.name));
     LK_TRY(LK_CU(event_create, (&mine(cuda)->waited, LK_CU_EVENT_DISABLE_TIMING), "%s", cuda->device.name));
     LK_TRY(lk_cuda_pulse_open(cuda));
-    LK_TRY(LK_CU(set_bytes, (own, (unsigned char)(cuda->rank + 1), PROBE_BYTES, cuda->stream), "probe of the ranks"));
-    return lk_cuda_ranks_gather(cuda, own, block, PROBE_BYTES, cuda->stream);
+    LK_TRY(LK_CU(set_bytes, (own_part(cuda->ranks, block), (unsigned char)(cuda->rank + 1), PROBE_BYTES, cuda->stream),
+                 "probe of the ranks"));
+    return cuda->ranks->peers ? lk_cuda_await_stream(cuda, cuda->stream) : LK_OK;
+}
+
+/* Then it gets those of all. */
+static enum lk_code exchange(struct lk_cuda_device *cuda, const lk_cu_address *blocks) {
+    const struct lk_cuda_ranks *g = cuda->ranks;
+    const lk_cu_address block = blocks[cuda->rank];
+    LK_TRY(LK_CU(context_set, (cuda->context), "%s", cuda->device.name));
+    if (!g->peers) return all_gather(cuda, own_part(g, block), block, PROBE_BYTES, cuda->stream);
+    for (int r = 0; r < g->n; r++)
+        LK_TRY(LK_CU(copy_on_devices,
+                     (block + PROBE_BYTES * (size_t)r, own_part(g, blocks[r]), PROBE_BYTES, cuda->stream),
+                     "probe of the ranks"));
+    return LK_OK;
 }
 
 static enum lk_code end_probe(struct lk_cuda_device *cuda, lk_cu_address block) {
@@ -294,15 +386,15 @@ static enum lk_code end_probe(struct lk_cuda_device *cuda, lk_cu_address block) 
         for (size_t i = 0; i < PROBE_BYTES; i++)
             if (slot[i] != r + 1)
                 return lk_fail(LK_E_DEVICE,
-                               "%s: an all-gather gave other bytes than rank %d has; peer access between these GPUs "
-                               "does not work (NCCL_P2P_DISABLE=1 does without it)",
+                               "%s: other bytes came than rank %d has; peer access between these GPUs does not work "
+                               "(NCCL_P2P_DISABLE=1 does without it, by NCCL)",
                                cuda->device.name, r);
     }
-    mine(cuda)->n_sent = 0;
     return LK_OK;
 }
 
-/* The first collective makes the connections; it is compared, since wrong weights would be wrong pictures. */
+/* NCCL's first collective makes the connections. What comes is compared, since wrong weights would be wrong pictures.
+ */
 static enum lk_code probe(struct lk_device *const *devs, int n) {
     lk_cu_address blocks[LK_MAX_RANKS] = {0};
     enum lk_code rc = LK_OK;
@@ -310,10 +402,12 @@ static enum lk_code probe(struct lk_device *const *devs, int n) {
         rc = LK_CU(context_set, (lk_cuda_device_of(devs[i])->context), "%s", devs[i]->name);
         if (!rc) rc = lk_cuda_alloc(lk_cuda_device_of(devs[i]), PROBE_BYTES * (size_t)(n + 1), "probe", &blocks[i]);
     }
-    if (!rc) rc = lk_nccl_check(lk_nccl()->group_start(), "ncclGroupStart", "probe of the ranks");
+    const bool group = !lk_cuda_device_of(devs[0])->ranks->peers;
+    for (int i = 0; i < n && !rc; i++) rc = begin_probe(lk_cuda_device_of(devs[i]), blocks[i]);
+    if (!rc && group) rc = lk_nccl_check(lk_nccl()->group_start(), "ncclGroupStart", "probe of the ranks");
     if (!rc) {
-        for (int i = 0; i < n && !rc; i++) rc = begin_probe(lk_cuda_device_of(devs[i]), blocks[i]);
-        const lk_nccl_result result = lk_nccl()->group_end();
+        for (int i = 0; i < n && !rc; i++) rc = exchange(lk_cuda_device_of(devs[i]), blocks);
+        const lk_nccl_result result = group ? lk_nccl()->group_end() : 0;
         if (!rc) rc = lk_nccl_check(result, "ncclGroupEnd", "probe of the ranks");
     }
     for (int i = 0; i < n && !rc; i++) rc = end_probe(lk_cuda_device_of(devs[i]), blocks[i]);
@@ -330,11 +424,13 @@ static enum lk_code probe(struct lk_device *const *devs, int n) {
 
 static enum lk_code connect(struct lk_device *const *devs, int n) {
     int ordinals[LK_MAX_RANKS];
-    lk_nccl_comm comms[LK_MAX_RANKS];
+    lk_nccl_comm comms[LK_MAX_RANKS] = {0};
     struct lk_cuda_ranks *g = lk_calloc(1, sizeof *g);
     if (!g) return lk_fail(LK_E_NOMEM, "ranks: out of memory");
     for (int i = 0; i < n; i++) ordinals[i] = lk_cuda_device_of(devs[i])->ordinal;
-    enum lk_code rc = lk_nccl_check(lk_nccl()->init_all(comms, n, ordinals), "ncclCommInitAll", "ranks");
+    g->peers = lk_cuda_peers_open(devs, n);
+    enum lk_code rc = g->peers ? LK_OK : lk_nccl_open();
+    if (!rc && !g->peers) rc = lk_nccl_check(lk_nccl()->init_all(comms, n, ordinals), "ncclCommInitAll", "ranks");
     if (rc) {
         lk_free(g);
         return rc;
@@ -348,6 +444,7 @@ static enum lk_code connect(struct lk_device *const *devs, int n) {
     g->n = g->n_open = n;
     for (int i = 0; i < n; i++) {
         struct lk_cuda_device *cuda = lk_cuda_device_of(devs[i]);
+        g->rank[i].cuda = cuda;
         g->rank[i].comm = comms[i];
         memcpy(g->rank[i].name, devs[i]->name, sizeof g->rank[i].name);
         cuda->ranks = g;
@@ -363,7 +460,6 @@ enum lk_code lk_device_cuda_ranks(const int *indexes, int n, struct lk_device **
     enum lk_code rc = n >= 2 && n <= LK_MAX_RANKS
                           ? lk_cuda_info(-1, &n_devices, NULL)
                           : lk_fail(LK_E_USAGE, "ranks: expected 2 to %d GPUs, got %d", LK_MAX_RANKS, n);
-    if (!rc) rc = lk_nccl_open();
     for (int i = 0; i < n; i++) out[i] = NULL;
     for (int i = 0; i < n && !rc; i++)
         for (int k = 0; k < i && !rc; k++)

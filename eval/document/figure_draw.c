@@ -38,13 +38,9 @@ void lk_draw_open(struct lk_draw *d, const struct lk_figure_head *head, double h
                 "-%cd\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" font-size=\"%.0f\">\n<title id=\"",
                 mark, d->width, d->height, d->width, d->height, d->size);
     lk_print_fragment(d->out, head->id);
-    lk_text_add(d->out, "-%ct\">", mark);
-    lk_text_escaped(d->out, head->title ? head->title : "");
-    lk_text_add(d->out, "</title>\n<desc id=\"");
+    lk_text_html(d->out, "-%ct\">%s</title>\n<desc id=\"", mark, head->title ? head->title : "");
     lk_print_fragment(d->out, head->id);
-    lk_text_add(d->out, "-%cd\">", mark);
-    lk_text_escaped(d->out, head->description ? head->description : "");
-    lk_text_add(d->out, "</desc>\n");
+    lk_text_html(d->out, "-%cd\">%s</desc>\n", mark, head->description ? head->description : "");
 }
 
 void lk_draw_close(struct lk_draw *d) { lk_text_add(d->out, "</svg>\n"); }
@@ -114,9 +110,7 @@ void lk_draw_text(struct lk_draw *d, double x, double y, char anchor, const char
     attribute(d, "y", y);
     if (anchor != 's') lk_text_add(d->out, " text-anchor=\"%s\"", anchor == 'm' ? "middle" : "end");
     class_attribute(d, class_name);
-    lk_text_add(d->out, ">");
-    lk_text_escaped(d->out, text);
-    lk_text_add(d->out, "</text>\n");
+    lk_text_html(d->out, ">%s</text>\n", text);
 }
 
 /* Bytes of `text` that make one line of `width`: broken at a space, within a word only when it is the first. */
@@ -183,15 +177,11 @@ void lk_draw_group(struct lk_draw *d, const char *a, const char *b, const char *
     lk_text_add(d->out, "<g");
     data_attributes(d, value, (const char *const[]){"value", "low", "high"});
     data_attributes(d, to, (const char *const[]){"to", "to-low", "to-high"});
-    lk_text_add(d->out, "><title>");
-    lk_text_escaped(d->out, a);
+    lk_text_html(d->out, "><title>%s", a);
     if (b) {
-        lk_text_add(d->out, ", ");
-        lk_text_escaped(d->out, b);
+        lk_text_html(d->out, ", %s", b);
     }
-    lk_text_add(d->out, ": ");
-    lk_text_escaped(d->out, text);
-    lk_text_add(d->out, "</title>\n");
+    lk_text_html(d->out, ": %s</title>\n", text);
 }
 
 void lk_draw_group_end(struct lk_draw *d) { lk_text_add(d->out, "</g>\n"); }

@@ -100,8 +100,7 @@ enum lk_code lk_document_drawing(const struct lk_figure *figure, const char *fol
     if (!lk_data_find("page_style", &css)) return lk_fail(LK_E_INTERNAL, "the program has no data page_style");
     lk_text_bytes(&text, svg, (size_t)(inside - svg));
     if (run) {
-        lk_text_add(&text, "\n<metadata>Run ");
-        lk_text_escaped(&text, run->name);
+        lk_text_html(&text, "\n<metadata>Run %s", run->name);
         lk_text_add(&text, "; configuration %s; ", run->configuration);
         if (run->n_nominal) lk_text_add(&text, "nominal N %lld; ", (long long)run->n_nominal);
         lk_text_add(&text, "valid N %lld</metadata>", (long long)run->n_valid);

@@ -65,9 +65,7 @@ void lk_page_section_end(struct lk_page *page) {
 void lk_page_fold(struct lk_page *page, const char *label) {
     if (page->rc || page->in_fold) return;
     page->in_fold = true;
-    lk_text_add(&page->body, "<details class=\"fold\"><summary>");
-    lk_text_escaped(&page->body, label);
-    lk_text_add(&page->body, "</summary>\n");
+    lk_text_html(&page->body, "<details class=\"fold\"><summary>%s</summary>\n", label);
 }
 
 void lk_page_section(struct lk_page *page, const char *id, const char *title) {
@@ -77,31 +75,21 @@ void lk_page_section(struct lk_page *page, const char *id, const char *title) {
     page->in_section = true;
     lk_text_add(&page->body, "<section id=\"");
     lk_print_fragment(&page->body, id);
-    lk_text_add(&page->body, "\">\n<h2>");
-    lk_text_escaped(&page->body, title);
-    lk_text_add(&page->body, "</h2>\n");
+    lk_text_html(&page->body, "\">\n<h2>%s</h2>\n", title);
     lk_text_add(&page->contents, "<li><a href=\"#");
     lk_print_fragment(&page->contents, id);
-    lk_text_add(&page->contents, "\">");
-    lk_text_escaped(&page->contents, title);
-    lk_text_add(&page->contents, "</a></li>\n");
+    lk_text_html(&page->contents, "\">%s</a></li>\n", title);
 }
 
 void lk_page_subsection(struct lk_page *page, const char *title) {
     if (page->rc) return;
     items_end(page);
-    lk_text_add(&page->body, "<h3>");
-    lk_text_escaped(&page->body, title);
-    lk_text_add(&page->body, "</h3>\n");
+    lk_text_html(&page->body, "<h3>%s</h3>\n", title);
 }
 
 void lk_page_code(struct lk_page *page, const char *label, const char *text) {
     if (page->rc) return;
-    lk_text_add(&page->body, "<details class=\"code\"><summary>");
-    lk_text_escaped(&page->body, label);
-    lk_text_add(&page->body, "</summary>\n<pre>");
-    lk_text_escaped(&page->body, text);
-    lk_text_add(&page->body, "</pre></details>\n");
+    lk_text_html(&page->body, "<details class=\"code\"><summary>%s</summary>\n<pre>%s</pre></details>\n", label, text);
 }
 
 static void paragraph(struct lk_page *page, const char *open, const char *format, va_list args) {
@@ -112,8 +100,7 @@ static void paragraph(struct lk_page *page, const char *open, const char *format
         return;
     }
     lk_text_add(&page->body, "%s", open);
-    lk_text_escaped(&page->body, text);
-    lk_text_add(&page->body, "</p>\n");
+    lk_text_html(&page->body, "%s</p>\n", text);
 }
 
 void lk_page_paragraph(struct lk_page *page, const char *format, ...) {
@@ -133,9 +120,7 @@ void lk_page_remark(struct lk_page *page, const char *format, ...) {
 void lk_page_lead(struct lk_page *page, const char *text) {
     if (page->rc) return;
     lk_text_add(&page->findings, "%s\n", text);
-    lk_text_add(&page->body, "<p class=\"lead\">");
-    lk_text_escaped(&page->body, text);
-    lk_text_add(&page->body, "</p>\n");
+    lk_text_html(&page->body, "<p class=\"lead\">%s</p>\n", text);
 }
 
 void lk_page_leads(struct lk_page *page, const char *lines) {
@@ -172,23 +157,17 @@ static void csv_link(struct lk_page *page, const struct lk_table *table, bool sv
         if (csv.rc) page->rc = csv.rc;
         lk_text_free(&csv);
     }
-    lk_text_add(out, "\">CSV, full precision<span class=\"hidden\">: ");
-    lk_text_escaped(out, table->caption);
-    lk_text_add(out, "</span></a>");
+    lk_text_html(out, "\">CSV, full precision<span class=\"hidden\">: %s</span></a>", table->caption);
     if (svg && page->options.csv_folder && !page->rc) {
         lk_text_add(out, " \302\267 <a ");
         file_href(page, table->id, ".svg");
-        lk_text_add(out, "\">SVG<span class=\"hidden\">: ");
-        lk_text_escaped(out, table->caption);
-        lk_text_add(out, "</span></a>");
+        lk_text_html(out, "\">SVG<span class=\"hidden\">: %s</span></a>", table->caption);
     }
     lk_text_add(out, "</p>\n");
 }
 
 static void scroll_open(struct lk_text *out, const char *label) {
-    lk_text_add(out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"");
-    lk_text_escaped(out, label);
-    lk_text_add(out, "\">\n");
+    lk_text_html(out, "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\">\n", label);
 }
 
 static void table_element(struct lk_page *page, const struct lk_table *table, bool svg) {
@@ -224,13 +203,9 @@ void lk_page_figure(struct lk_page *page, const struct lk_figure *figure) {
     scroll_open(out, figure->title);
     lk_text_bytes(out, figure->wide.bytes, figure->wide.n);
     lk_text_bytes(out, figure->narrow.bytes, figure->narrow.n);
-    lk_text_add(out, "</div>\n<figcaption><b>");
-    lk_text_escaped(out, figure->title);
-    lk_text_add(out, "</b>");
+    lk_text_html(out, "</div>\n<figcaption><b>%s</b>", figure->title);
     if (figure->note) {
-        lk_text_add(out, " <span>");
-        lk_text_escaped(out, figure->note);
-        lk_text_add(out, "</span>");
+        lk_text_html(out, " <span>%s</span>", figure->note);
     }
     lk_text_add(out, "</figcaption>\n<details><summary>The numbers of this figure</summary>\n");
     table_element(page, figure->data, true);
@@ -246,13 +221,9 @@ void lk_page_images(struct lk_page *page, const char *caption, int columns, cons
         lk_text_add(out, "<li>");
         page->rc = lk_page_img(page, out, &images[i]);
         if (images[i].caption) {
-            lk_text_add(out, "<span class=\"label\">");
-            lk_text_escaped(out, images[i].caption);
-            lk_text_add(out, "</span>");
+            lk_text_html(out, "<span class=\"label\">%s</span>", images[i].caption);
         }
         lk_text_add(out, "</li>\n");
     }
-    lk_text_add(out, "</ul>\n<figcaption>");
-    lk_text_escaped(out, caption ? caption : "");
-    lk_text_add(out, "</figcaption>\n</figure>\n");
+    lk_text_html(out, "</ul>\n<figcaption>%s</figcaption>\n</figure>\n", caption ? caption : "");
 }

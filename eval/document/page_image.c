@@ -132,12 +132,9 @@ enum lk_code lk_page_img(struct lk_page *page, struct lk_text *out, const struct
     if (!rc && found) {
         lk_text_add(out, "<img loading=\"lazy\" decoding=\"async\" src=\"%s\"", src.bytes);
         if (size[0] > 0 && size[1] > 0) lk_text_add(out, " width=\"%d\" height=\"%d\"", size[0], size[1]);
-        lk_text_add(out, " alt=\"");
-        lk_text_escaped(out, alt);
-        lk_text_add(out, "\">");
+        lk_text_html(out, " alt=\"%s\">", alt);
     } else if (!rc) {
-        lk_text_add(out, "<span class=\"missing\">");
-        lk_text_escaped(out, alt);
+        lk_text_html(out, "<span class=\"missing\">%s", alt);
         lk_text_add(out, "%simage %s</span>", alt[0] ? ": " : "", unfit ? "does not fit into memory" : "missing");
     }
     if (!rc) rc = src.rc ? src.rc : out->rc;

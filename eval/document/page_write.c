@@ -15,9 +15,7 @@ void lk_page_image_list(struct lk_page *page, const char *key, const char *title
     struct lk_text *out = &page->lists;
     if (page->rc) return;
     lk_page_name(page, &page->keys, key);
-    lk_text_add(out, "<details class=\"list\"><summary>");
-    lk_text_escaped(out, title);
-    lk_text_add(out, "</summary>\n<p class=\"numbers\" id=\"images-");
+    lk_text_html(out, "<details class=\"list\"><summary>%s</summary>\n<p class=\"numbers\" id=\"images-", title);
     lk_print_fragment(out, key);
     lk_text_add(out, "\">Of the outputs below");
     for (size_t i = 0; i < n; i++) lk_text_add(out, " %d", (int)numbers[i]);
@@ -44,10 +42,8 @@ static void picture(struct lk_page *page, struct lk_text *out, const char *what,
 
 static void item_element(struct lk_page *page, struct lk_text *out, const struct lk_page_item *item) {
     const int number = (int)++page->n_items;
-    lk_text_add(out, "<article class=\"item\" id=\"item-%d\"><h3>%d. ", number, number);
-    lk_text_escaped(out, item->id);
-    lk_text_add(out, "</h3>");
-    lk_text_add(out, "<div class=\"pair\">");
+    lk_text_html(out, "<article class=\"item\" id=\"item-%d\"><h3>%d. %s</h3><div class=\"pair\">", number, number,
+                 item->id);
     picture(page, out, "Source", &item->source);
     picture(page, out, "Output", &item->output);
     lk_text_add(out, "</div>");
@@ -173,8 +169,7 @@ static enum lk_code head(const struct lk_page *page, struct lk_text *out, const 
                 "; base-uri 'none'; form-action 'none'\">\n<meta name=\"referrer\" content=\"no-referrer\">\n"
                 "<meta name=\"generator\" content=\"likeness %s\">\n<link rel=\"icon\" href=\"data:,\">\n<title>",
                 LIKENESS_VERSION);
-    lk_text_escaped(out, page->options.title);
-    lk_text_add(out, "</title>\n<style>");
+    lk_text_html(out, "%s</title>\n<style>", page->options.title);
     lk_text_bytes(out, style->text, style->n_bytes);
     lk_text_add(out, "</style>\n</head>\n");
     return out->rc;
@@ -183,8 +178,7 @@ static enum lk_code head(const struct lk_page *page, struct lk_text *out, const 
 static void fact(struct lk_text *out, const char *name, const char *value) {
     if (!value) return;
     lk_text_add(out, "<div><dt>%s</dt><dd>", name);
-    lk_text_escaped(out, value);
-    lk_text_add(out, "</dd></div>\n");
+    lk_text_html(out, "%s</dd></div>\n", value);
 }
 
 static void facts(const struct lk_page_options *options, struct lk_text *out) {
@@ -201,15 +195,14 @@ static void facts(const struct lk_page_options *options, struct lk_text *out) {
 }
 
 static void top(const struct lk_page *page, struct lk_text *out) {
-    lk_text_add(
-        out, "<body>\n<a class=\"skip\" href=\"#main\">Skip to the results</a>\n<div class=\"sheet\">\n<header>\n<h1>");
-    lk_text_escaped(out, page->options.title);
-    lk_text_add(out, "</h1>\n");
+    lk_text_html(out,
+                 "<body>\n<a class=\"skip\" href=\"#main\">Skip to the results</a>\n<div "
+                 "class=\"sheet\">\n<header>\n<h1>%s</h1>\n",
+                 page->options.title);
     facts(&page->options, out);
     if (page->options.advisory) {
-        lk_text_add(out, "<p class=\"advisory\" role=\"note\"><b>Content advisory.</b> ");
-        lk_text_escaped(out, page->options.advisory);
-        lk_text_add(out, "</p>\n");
+        lk_text_html(out, "<p class=\"advisory\" role=\"note\"><b>Content advisory.</b> %s</p>\n",
+                     page->options.advisory);
     }
     if (page->options.images == LK_PAGE_AUDIT_SAFE)
         lk_text_add(out,

@@ -56,6 +56,39 @@ void lk_text_escaped(struct lk_text *text, const char *utf8) {
     }
 }
 
+void lk_text_html_by(struct lk_text *text, const struct lk_html *how, const char *format, va_list args) {
+    for (size_t n; *format; format += n) {
+        char name[64];
+        n = strcspn(format, how->text_of ? "%{" : "%");
+        lk_text_bytes(text, format, n);
+        format += n;
+        if (*format == '{') {
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(format, "}") - 1, format + 1);
+            how->escape(text, how->text_of(how->context, name));
+            n = strcspn(format, "}") + 1;
+        } else if (!*format)
+            return;
+        else if (format[1] == 's')
+            how->escape(text, va_arg(args, const char *));
+        else if (format[1] == 'd')
+            lk_text_add(text, "%d", va_arg(args, int));
+        else if (format[1] == 'z')
+            lk_text_add(text, "%zu", va_arg(args, size_t));
+        else if (format[1] == 'l')
+            lk_text_add(text, "%lld", va_arg(args, long long));
+        else
+            lk_text_add(text, "%c", format[1] == 'c' ? va_arg(args, int) : '%');
+        if (*format == '%') n = 2 + strspn(format + 1, "lz");
+    }
+}
+
+void lk_text_html(struct lk_text *text, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    lk_text_html_by(text, &(struct lk_html){.escape = lk_text_escaped}, format, args);
+    va_end(args);
+}
+
 struct storage {
     struct lk_store store;
     int columns_capacity, rows_capacity;

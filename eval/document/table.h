@@ -11,6 +11,7 @@
  * Calls after a failure do nothing, so that a table may be built to its end without looking at each result. */
 #pragma once
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -100,6 +101,15 @@ enum lk_code lk_table_finish(struct lk_table *table);
 int64_t lk_percent_tenths(int64_t k, int64_t n);
 
 void lk_text_escaped(struct lk_text *text, const char *utf8); /* for HTML and SVG text and attributes */
+/* As lk_text_add, but what %s stands for is escaped; beside it %d, %c, %zu, %lld and %% may stand. */
+void lk_text_html(struct lk_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The same with another way to escape, and with {name}, which stands for a text that is escaped too. */
+struct lk_html {
+    void (*escape)(struct lk_text *text, const char *utf8);
+    const char *(*text_of)(const void *context, const char *name); /* NULL: { is a character as others */
+    const void *context;
+};
+void lk_text_html_by(struct lk_text *text, const struct lk_html *how, const char *format, va_list args);
 
 /* RFC 4180, numbers in 17 significant digits without separators, rates as fractions; a column with rates is followed by
  * "NAME k" and "NAME n", one with intervals by "NAME low" and "NAME high"; rows under a heading name it in a first

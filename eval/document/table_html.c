@@ -76,8 +76,7 @@ static void head(struct lk_text *out, const struct lk_table *table) {
     lk_text_add(out, "<thead><tr>");
     for (int c = 0; c < table->n_columns; c++) {
         lk_text_add(out, "<th scope=\"col\"%s>", table->align[c] == LK_ALIGN_RIGHT ? " class=\"r\"" : "");
-        lk_text_escaped(out, table->columns[c]);
-        lk_text_add(out, "</th>");
+        lk_text_html(out, "%s</th>", table->columns[c]);
     }
     lk_text_add(out, "</tr></thead>\n");
 }
@@ -86,9 +85,7 @@ static void foot(struct lk_text *out, const struct lk_table *table, const struct
     if (!table->note && !notes->n) return;
     lk_text_add(out, "<tfoot><tr><td colspan=\"%d\">", table->n_columns);
     if (table->note) {
-        lk_text_add(out, "<p>");
-        lk_text_escaped(out, table->note);
-        lk_text_add(out, "</p>");
+        lk_text_html(out, "<p>%s</p>", table->note);
     }
     for (int i = 0; i < notes->n; i++) {
         char mark[8];
@@ -96,8 +93,7 @@ static void foot(struct lk_text *out, const struct lk_table *table, const struct
         lk_text_add(out, "<p id=\"");
         lk_print_fragment(out, table->id);
         lk_text_add(out, "-note-%s\"><sup>%s</sup> ", mark, mark);
-        lk_text_escaped(out, notes->list[i]);
-        lk_text_add(out, "</p>");
+        lk_text_html(out, "%s</p>", notes->list[i]);
     }
     lk_text_add(out, "</td></tr></tfoot>\n");
 }
@@ -110,8 +106,7 @@ void lk_table_html(const struct lk_table *table, struct lk_text *out) {
     lk_text_add(out, "<table id=\"");
     lk_print_fragment(out, table->id);
     lk_text_add(out, table->n_columns > DENSE_COLUMNS ? "\" class=\"dense\">\n<caption>" : "\">\n<caption>");
-    lk_text_escaped(out, table->caption);
-    lk_text_add(out, "</caption>\n");
+    lk_text_html(out, "%s</caption>\n", table->caption);
     head(out, table);
     lk_text_add(out, "<tbody>\n");
     for (int r = 0; r < table->n_rows && x.columns; r++) {

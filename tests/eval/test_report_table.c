@@ -293,6 +293,35 @@ static void out_of_memory(void **state) {
     }
 }
 
+static const char *named(const void *context, const char *name) { return strcmp(name, "who") ? "" : context; }
+
+/* Texts are escaped, whatever stands in them; what the format has is not, and numbers are numbers. */
+static void only_texts_are_escaped(void **state) {
+    (void)state;
+    struct lk_text text = {0};
+    lk_text_html(&text, "<p class=\"%s\">%s %d%% of %zu, %lld %c{who}</p>", "a\"b", "<b>%s {who}", -3, (size_t)7,
+                 1LL << 40, 'x');
+    assert_ok(text.rc);
+    assert_string_equal(text.bytes, "<p class=\"a&quot;b\">&lt;b&gt;%s {who} -3% of 7, 1099511627776 x{who}</p>");
+    assert_ok(lk_text_free(&text));
+}
+
+static void add(struct lk_text *text, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    lk_text_html_by(text, &(struct lk_html){lk_text_escaped, named, "<%d>"}, format, args);
+    va_end(args);
+}
+
+static void names_stand_for_texts(void **state) {
+    (void)state;
+    struct lk_text text = {0};
+    add(&text, "{who}%s%d{nobody}{who}", "&", 2);
+    assert_ok(text.rc);
+    assert_string_equal(text.bytes, "&lt;%d&gt;&amp;2&lt;%d&gt;");
+    assert_ok(lk_text_free(&text));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(percentages_are_half_up),
@@ -300,6 +329,8 @@ int main(void) {
         cmocka_unit_test(a_failure_stays),
         cmocka_unit_test(hostile_texts),
         cmocka_unit_test(formulas_are_texts),
+        cmocka_unit_test(only_texts_are_escaped),
+        cmocka_unit_test(names_stand_for_texts),
         cmocka_unit_test(no_data),
         cmocka_unit_test(run_is_named),
         cmocka_unit_test(out_of_memory),

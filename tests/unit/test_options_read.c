@@ -150,15 +150,15 @@ static void reach(struct chunk *c) {
     }
 }
 
-/* What a row of a table runs: the row begins with its name. NULL: it runs nothing of its own. */
+/* What a row of a table runs: VERB("name", run, ...), STUDY_VERB or COMMAND. NULL: nothing of its own. */
 static struct chunk *runner_of(const char *table, const char *name) {
+    static const char *const heads[] = {"VERB(\"%s\", ", "COMMAND(\"%s\", "};
     const struct chunk *c = find_chunk(table, strlen(table), -1);
-    char row[100];
-    snprintf(row, sizeof row, ".name = \"%s\",", name);
-    const char *at = c ? strstr(c->text, row) : NULL, *end = c ? c->text + c->n : NULL;
-    for (bool first = true; at && at < end && (first || strncmp(at, ".name = ", 8) != 0); at++, first = false) {
-        const char *run = !strncmp(at, ".run = ", 7) ? at + 7 : !strncmp(at, ".with_study = ", 14) ? at + 14 : NULL;
-        if (run) return find_chunk(run, strcspn(run, ",}"), c->file);
+    for (int i = 0; i < 2 && c; i++) {
+        char row[100];
+        const int n = snprintf(row, sizeof row, heads[i], name);
+        const char *at = strstr(c->text, row);
+        if (at && at < c->text + c->n) return find_chunk(at + n, strcspn(at + n, ","), c->file);
     }
     return NULL;
 }

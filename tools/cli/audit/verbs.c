@@ -15,12 +15,8 @@
     }
 
 const struct cli_verb cli_feature_verbs[] = {
-    {.name = "prompt",
-     .summary = "print the question about a source, byte for byte",
-     .options = "",
-     .run = cli_feature_prompt},
-    {.name = "extract",
-     .summary = "ask a model what edits should keep of each source",
+    {VERB("prompt", cli_feature_prompt, "print the question about a source, byte for byte"), .options = ""},
+    {VERB("extract", cli_feature_extract, "ask a model what edits should keep of each source"),
      .operands = "SOURCES.jsonl",
      .options =
          "model! output! rejects mode max-new-tokens openai-url requests-per-minute follow-links devices " MACHINE,
@@ -39,13 +35,11 @@ const struct cli_verb cli_feature_verbs[] = {
          "On two GPUs",
          "likeness feature extract sources.jsonl -m Qwen/Qwen-Image-Edit-2511 -o features.jsonl --devices 0,1"),
      .says = SAYS({"output", "FILE.jsonl", "a file to which a line a source is added"},
-                  {"mode", NULL, "the model writes what it likes, or fills in a form, which is always valid"}),
-     .run = cli_feature_extract},
+                  {"mode", NULL, "the model writes what it likes, or fills in a form, which is always valid"})},
     {0}};
 
 const struct cli_verb cli_judge_verbs[] = {
-    {.name = "",
-     .summary = "judge edits by their pixels, without a model",
+    {VERB("", cli_judge_pixels, "judge edits by their pixels, without a model"),
      .options = "image pairs from study faces",
      .text =
          "Prints a JSON line per pair: scores of edit success (1 to 4: whether anything changed, not whether it is "
@@ -57,10 +51,8 @@ const struct cli_verb cli_judge_verbs[] = {
                   {"from", "RUN", "a folder that `study run` filled; its pictures are judged"},
                   {"faces", NULL,
                    "weights of the face detector YuNet, under the names of its authors' state: the face that it finds "
-                   "in the source is the region, where it finds none the middle"}),
-     .run = cli_judge_pixels},
-    {.name = "run",
-     .summary = "have a model look at edits and score them",
+                   "in the source is the region, where it finds none the middle"})},
+    {VERB("run", cli_judge_run, "have a model look at edits and score them"),
      .options = "slot model output rejects pairs from study sample devices judge-prompt check mode batch pairwise "
                 "max-new-tokens "
                 "openai-url requests-per-minute follow-links " MACHINE,
@@ -95,89 +87,66 @@ const struct cli_verb cli_judge_verbs[] = {
               {"pairwise", NULL,
                "of --judge-prompt legacy: which of the two arms' pictures preserves the person better, asked in both "
                "orders"},
-              {"batch", NULL, "answers at a time; none depends on it"}),
-     .run = cli_judge_run},
-    {.name = "prompt",
-     .summary = "print what a judge elsewhere is to be asked",
-     .operands = "[ITEM]",
+              {"batch", NULL, "answers at a time; none depends on it"})},
+    {VERB("prompt", cli_judge_prompt, "print what a judge elsewhere is to be asked"), .operands = "[ITEM]",
      .options = "pairs from study json judge-prompt pairwise",
      .text = "Of one item the question, of --pairs or --from a JSON line an output.",
      .examples = EXAMPLES("A JSON line an output", "likeness judge prompt --pairs images.jsonl > ask.jsonl"),
-     .says = SAYS({"from", "RUN", "a folder that `study run` filled; of each of its outputs"}),
-     .run = cli_judge_prompt},
-    {.name = "import",
-     .summary = "read a judge's answers strictly and print them as JSON lines",
-     .operands = "FILE",
-     .options = "pairs from judge-prompt pairwise rejects",
+     .says = SAYS({"from", "RUN", "a folder that `study run` filled; of each of its outputs"})},
+    {VERB("import", cli_judge_import, "read a judge's answers strictly and print them as JSON lines"),
+     .operands = "FILE", .options = "pairs from judge-prompt pairwise rejects",
      .text = "Names the answers that are refused; the others carry the prompt's SHA-256. Exit code 6 if some could not "
              "be read, 3 if none.",
-     .says = SAYS(ITEMS_OF_RUN),
-     .run = cli_judge_import},
-    {.name = "agreement",
-     .summary = "compare two judges axis by axis, or a judge with itself",
+     .says = SAYS(ITEMS_OF_RUN)},
+    {VERB("agreement", cli_judge_agreement, "compare two judges axis by axis, or a judge with itself"),
      .options = "from primary secondary scores review check json",
      .examples = EXAMPLES("Do two judges agree?", "likeness judge agreement --primary a.jsonl --secondary b.jsonl"),
      .says = SAYS(JUDGES_OF_RUN, {"check", NULL, "--secondary is a `judge run` of the same judge with this --check"},
                   {"review", NULL, "reviewers' decisions, one a line"},
-                  {"scores", NULL, "the long score table: item_id, kind, who, axis, score"}),
-     .run = cli_judge_agreement},
+                  {"scores", NULL, "the long score table: item_id, kind, who, axis, score"})},
     {0}};
 
 const struct cli_verb cli_review_verbs[] = {
-    {.name = "list",
-     .summary = "print every score on which the judges disagree, with columns to fill in",
+    {VERB("list", cli_review_list, "print every score on which the judges disagree, with columns to fill in"),
      .options = "from primary secondary scores secondary-only rounding review json",
      .text = "CSV, the largest difference first: scores more than one level apart, and roles in which the judges name "
              "different people.",
      .examples = EXAMPLES("What the judges do not agree about",
                           "likeness review list --primary a.jsonl --secondary b.jsonl > flagged.csv"),
      .says = SAYS(JUDGES_OF_RUN, {"review", NULL, "decisions that there are already"},
-                  {"scores", NULL, "the long score table: item_id, kind, who, axis, score"}),
-     .run = cli_review_list},
-    {.name = "set",
-     .summary = "add one decision to a review file",
-     .operands = "ITEM AXIS SCORE",
+                  {"scores", NULL, "the long score table: item_id, kind, who, axis, score"})},
+    {VERB("set", cli_review_set, "add one decision to a review file"), .operands = "ITEM AXIS SCORE",
      .options = "review! by! from note time",
      .text = "SCORE is 1 to 5, of the axis role male, female or unclear; none withdraws what was decided. The file "
              "only grows, and the last decision counts.",
      .examples = EXAMPLES("One decision", "likeness review set flux_20s_male_black_O-01 race_drift 2 --review "
                                           "decisions.jsonl --by A.B. --note \"light only\""),
-     .says = SAYS({"by", "NAME", "who decides"}, ITEMS_OF_RUN, {"review", NULL, "the file of decisions, one a line"}),
-     .run = cli_review_set},
-    {.name = "import",
-     .summary = "add the decisions of a filled table or of another review file",
-     .operands = "FILE",
-     .options = "review! by from time rejects",
+     .says = SAYS({"by", "NAME", "who decides"}, ITEMS_OF_RUN, {"review", NULL, "the file of decisions, one a line"})},
+    {VERB("import", cli_review_import, "add the decisions of a filled table or of another review file"),
+     .operands = "FILE", .options = "review! by from time rejects",
      .examples = EXAMPLES("A table that somebody filled in",
                           "likeness review import flagged.csv --review decisions.jsonl --by A.B."),
      .says = SAYS({"by", "NAME", "who decides, where the file does not say it"}, ITEMS_OF_RUN,
-                  {"review", NULL, "the file of decisions, one a line"}),
-     .run = cli_review_import},
+                  {"review", NULL, "the file of decisions, one a line"})},
     {0}};
 
 const struct cli_verb cli_ratings_verbs[] = {
-    {.name = "evaluations",
-     .summary = "print raters' answers, a JSON line each, in the study's own form",
+    {VERB("evaluations", cli_ratings, "print raters' answers, a JSON line each, in the study's own form"),
      .options = "ratings! from gold gold-tolerance salt comments rejects",
      .examples = EXAMPLES(
          "Tables of several platforms in one form, without the platform's ids",
          "likeness ratings evaluations --ratings old.csv --ratings new.jsonl --salt \"$SALT\" > evaluations.jsonl"),
      .says = SAYS(ITEMS_OF_RUN,
-                  {"ratings", NULL, "raters' answers: CSV, JSON lines or a JSON array; give it again for more"}),
-     .run = cli_ratings},
-    {.name = "participants",
-     .summary = "print who took part, a JSON line each, under the same names",
+                  {"ratings", NULL, "raters' answers: CSV, JSON lines or a JSON array; give it again for more"})},
+    {VERB("participants", cli_ratings, "print who took part, a JSON line each, under the same names"),
      .options = "participants! completion-code salt rejects",
      .examples =
          EXAMPLES("Who took part, under the same names",
-                  "likeness ratings participants --participants prolific.csv --salt \"$SALT\" > participants.jsonl"),
-     .run = cli_ratings},
+                  "likeness ratings participants --participants prolific.csv --salt \"$SALT\" > participants.jsonl")},
     {0}};
 
 const struct cli_verb cli_sample_verbs[] = {
-    {.name = "",
-     .summary = "draw the outputs that raters will see",
-     .operands = "DESIGN",
+    {VERB("", cli_sample, "draw the outputs that raters will see"), .operands = "DESIGN",
      .options = "from by each scores sampler study-seed json",
      .text =
          "DESIGN is strata: so many outputs of each combination of the study's attributes and models; or all: every "
@@ -200,13 +169,11 @@ const struct cli_verb cli_sample_verbs[] = {
                "strata: what they differ in, of the study's attributes, model, category and prompt [all attributes, "
                "and model]"},
               {"scores", NULL,
-               "the long score table: item_id, kind, who, axis, score; what has no judge's score is not drawn"}),
-     .run = cli_sample},
+               "the long score table: item_id, kind, who, axis, score; what has no judge's score is not drawn"})},
     {0}};
 
 const struct cli_verb cli_report_verbs[] = {
-    {.name = "",
-     .summary = "turn scores and ratings into tables, figures and a page",
+    {VERB("", cli_report, "turn scores and ratings into tables, figures and a page"),
      .options =
          "output rejects query gallery json save primary secondary review secondary-only primary-name secondary-name "
          "pixel legacy "
@@ -239,16 +206,12 @@ const struct cli_verb cli_report_verbs[] = {
          {"allow", NULL,
           "settings in which runs of --from may differ, as rounding, models.qwen.seed or steps, with commas between"},
          {"manifest", NULL, "the chosen sources with the pool that each is from"},
-         {"scores", NULL, "the long score table: item_id, kind, who, axis, score"}),
-     .run = cli_report},
-    {.name = "compare",
-     .summary = "set two reports beside each other, output by output",
-     .operands = "DIR DIR",
+         {"scores", NULL, "the long score table: item_id, kind, who, axis, score"})},
+    {VERB("compare", cli_report_compare, "set two reports beside each other, output by output"), .operands = "DIR DIR",
      .options = "output! allow alpha margin title date png overwrite",
      .text =
          "With tests of equivalence. Of reports of a study of your own, by model, arm and attribute, what is refused "
          "too; --margin is not used there.",
      .says = SAYS({"output", "DIR", "the folder, made when it is missing"},
-                  {"allow", NULL, "settings in which the two may differ, with commas between"}),
-     .run = cli_report_compare},
+                  {"allow", NULL, "settings in which the two may differ, with commas between"})},
     {0}};

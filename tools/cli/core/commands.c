@@ -111,19 +111,18 @@ static const char *const completions_examples[] = {
 static const char *const help_examples[] = {"About a command", "likeness help edit", "The manual page",
                                             "likeness help --man | man -l -", NULL};
 
+/* A row; what else a command has stands behind. */
+#define COMMAND(name_, run_, summary_) .name = name_, .summary = summary_, .run = run_
+
 const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
-    [CLI_EDIT] = {.name = "edit",
-                  .summary = "edit a picture by an instruction",
+    [CLI_EDIT] = {COMMAND("edit", cli_edit, "edit a picture by an instruction"),
                   .usage = "-m MODEL [-r IMAGE]... -p TEXT -o FILE.png [options]",
                   .text =
                       "Runs the model on the given images and prompt and writes one PNG that carries its own recipe. "
                       "Equal jobs give equal bytes. The first Ctrl-C stops after the current step, the second at "
                       "once; neither leaves a file.",
-                  .examples = edit_examples,
-                  .parallel = true,
-                  .run = cli_edit},
-    [CLI_EMBED] = {.name = "embed",
-                   .summary = "encode prompts for edits elsewhere",
+                  .examples = edit_examples, .parallel = true},
+    [CLI_EMBED] = {COMMAND("embed", cli_embed, "encode prompts for edits elsewhere"),
                    .usage = "-m MODEL [-r IMAGE]... -p TEXT -o FILE.safetensors [options]",
                    .text =
                        "Writes what the transformer is told of the prompts, which see the images where the model's "
@@ -132,215 +131,111 @@ const struct cli_command_info cli_commands[CLI_N_COMMANDS] = {
                        "Takes what edit takes; seed, steps and what else comes after the prompt change nothing. The "
                        "file is of one text encoder, VAE, dtype and kind of device: another model or dtype is "
                        "refused, another device recorded.",
-                   .examples = embed_examples,
-                   .parallel = true,
-                   .run = cli_embed},
-    [CLI_PLAN] = {.name = "plan",
-                  .summary = "say what a run needs before it starts",
+                   .examples = embed_examples, .parallel = true},
+    [CLI_PLAN] = {COMMAND("plan", cli_plan, "say what a run needs before it starts"),
                   .usage = "-m MODEL [--size WIDTHxHEIGHT] [--references N] [options]",
                   .text =
                       "Runs the same forward pass on shapes alone and prints, per stage, parameters, bytes of weights, "
                       "peak of activations and FLOPs. Reads config files only.",
-                  .examples = plan_examples,
-                  .run = cli_plan},
-    [CLI_CHAT] = {.name = "chat",
-                  .summary = "ask a vision-language model about pictures",
+                  .examples = plan_examples},
+    [CLI_CHAT] = {COMMAND("chat", cli_chat, "ask a vision-language model about pictures"),
                   .usage = "-m MODEL [-r IMAGE]... -p TEXT [options]",
                   .text = "Answers one question with Qwen2.5-VL, a model of its own or the text encoder of an editing "
                           "model. The reply goes to stdout as it comes. The first Ctrl-C stops after the current "
                           "token, the second at once.",
-                  .examples = chat_examples,
-                  .parallel = true,
-                  .run = cli_chat},
-    [CLI_REWRITE] = {.name = "rewrite",
-                     .summary = "rewrite a prompt as an editing model's authors do",
+                  .examples = chat_examples, .parallel = true},
+    [CLI_REWRITE] = {COMMAND("rewrite", cli_rewrite, "rewrite a prompt as an editing model's authors do"),
                      .usage = "-m MODEL --rewrite-prompts FILE.json [-r IMAGE]... -p TEXT [options]",
                      .text = "Asks a language model that sees the pictures for a better prompt and prints it, with "
                              "--json how it was made. A reply that is no usable prompt is asked for again, five times "
                              "in all; then there is none. edit --rewrite-prompts does the same before an edit.",
-                     .examples = rewrite_examples,
-                     .parallel = true,
-                     .run = cli_rewrite},
-    [CLI_MASK] = {.name = "mask",
-                  .summary = "draw a mask that keeps the face, or nothing else",
+                     .examples = rewrite_examples, .parallel = true},
+    [CLI_MASK] = {COMMAND("mask", cli_mask, "draw a mask that keeps the face, or nothing else"),
                   .usage = "SOURCE (--keep|--edit face|X,Y,WIDTH,HEIGHT | --invert) -o FILE.png [options]",
-                  .positional = "SOURCE",
-                  .positional_required = true,
+                  .positional = "SOURCE", .positional_required = true,
                   .text = "For edit --mask, and for the masks of a study. White is edited, black keeps the source's "
                           "bytes. The file says how it was made.",
-                  .examples = mask_examples,
-                  .run = cli_mask},
-    [CLI_MODELS] = {.name = "models",
-                    .summary = "list the models and their default parameters",
-                    .usage = "[--json]",
+                  .examples = mask_examples},
+    [CLI_MODELS] = {COMMAND("models", cli_models, "list the models and their default parameters"), .usage = "[--json]",
                     .text = "Prints each released model that plan, edit and rerun know, with the parameters that edit "
                             "uses unless told otherwise.",
-                    .examples = models_examples,
-                    .run = cli_models},
+                    .examples = models_examples},
     [CLI_VERIFY] =
-        {.name = "verify",
-         .summary = "check a model's files against their SHA-256",
-         .positional = "DIR|ORG/NAME[@REV]",
-         .positional_required = true,
+        {COMMAND("verify", cli_verify, "check a model's files against their SHA-256"),
+         .positional = "DIR|ORG/NAME[@REV]", .positional_required = true,
          .usage = "DIR|ORG/NAME[@REV] [--manifest FILE] [options]",
          .text = "Hashes every file with a known digest and prints the ones that differ. Exit code 3 if any does.",
-         .examples = verify_examples,
-         .run = cli_verify},
+         .examples = verify_examples},
     [CLI_QUANTIZE] =
-        {.name = "quantize",
-         .summary = "write a model with its transformer in four bits",
-         .positional = "DIR|ORG/NAME[@REV]",
-         .positional_required = true,
+        {COMMAND("quantize", cli_quantize, "write a model with its transformer in four bits"),
+         .positional = "DIR|ORG/NAME[@REV]", .positional_required = true,
          .usage = "DIR|ORG/NAME[@REV] -o DIR [--format nf4|nf4-mse]",
          .text = "Makes a folder with the model's files, the transformer's weights packed as bitsandbytes stores them: "
                  "edit, plan and diffusers read it. What is computed ahead or is small stays as it is.",
-         .examples = quantize_examples,
-         .run = cli_quantize},
-    [CLI_LORA] =
-        {
-            .name = "lora",
-            .summary = "look at a LoRA, or write a model with it",
-            .verbs = cli_lora_verbs,
-            .parallel = true,
-        },
-    [CLI_SHOW] = {.name = "show",
-                  .summary = "print how a picture was made",
-                  .positional = "FILE.png",
-                  .positional_required = true,
-                  .usage = "FILE.png [--json]",
-                  .text = "Prints the recipe that edit wrote into the PNG.",
-                  .examples = show_examples,
-                  .run = cli_show},
-    [CLI_RERUN] = {.name = "rerun",
-                   .summary = "make a picture again from its recipe",
-                   .positional = "FILE.png",
-                   .positional_required = true,
-                   .usage = "FILE.png -m MODEL [-r IMAGE]... -o NEW.png [options]",
+         .examples = quantize_examples},
+    [CLI_LORA] = {COMMAND("lora", NULL, "look at a LoRA, or write a model with it"), .verbs = cli_lora_verbs,
+                  .parallel = true},
+    [CLI_SHOW] = {COMMAND("show", cli_show, "print how a picture was made"), .positional = "FILE.png",
+                  .positional_required = true, .usage = "FILE.png [--json]",
+                  .text = "Prints the recipe that edit wrote into the PNG.", .examples = show_examples},
+    [CLI_RERUN] = {COMMAND("rerun", cli_rerun, "make a picture again from its recipe"), .positional = "FILE.png",
+                   .positional_required = true, .usage = "FILE.png -m MODEL [-r IMAGE]... -o NEW.png [options]",
                    .text =
                        "Takes prompt, seed and every other setting from the PNG. The weights and the images must be "
                        "the ones recorded there: the images by their SHA-256, the weights by their identity, "
                        "a digest of names, shapes and both ends of every tensor (`verify` finds damage in between), "
                        "the configs by what is read of each file. What came of them (noise, sigmas, sizes, instruction "
                        "set, version, pixels) is compared too; exit code 6 if any of it differs.",
-                   .examples = rerun_examples,
-                   .parallel = true,
-                   .run = cli_rerun},
-    [CLI_DEVICES] = {.name = "devices",
-                     .summary = "list what can compute here",
-                     .usage = "[--json]",
+                   .examples = rerun_examples, .parallel = true},
+    [CLI_DEVICES] = {COMMAND("devices", cli_devices, "list what can compute here"), .usage = "[--json]",
                      .text = "Prints each device with its instruction set, threads and memory.",
-                     .examples = devices_examples,
-                     .run = cli_devices},
+                     .examples = devices_examples},
     [CLI_SELFTEST] =
-        {.name = "selftest",
-         .summary = "compare a device's ops with the CPU's",
-         .positional = "OP",
+        {COMMAND("selftest", cli_selftest, "compare a device's ops with the CPU's"), .positional = "OP",
          .usage = "[OP] [--device NAME] [--cases N] [options] | data",
          .text = "Runs every op of the device, or the one named, on random tensors and compares the results with the "
                  "CPU's: at most 1e-10 normalised mean square error in f32 and 1e-5 in bf16, no other bit where the op "
                  "leaves no freedom, no byte written beside the output, and rows alone as among others. Exit code 5 if "
                  "an op fails. data checks the study's files, which are part of the program, by their digests.",
-         .examples = selftest_examples,
-         .parallel = true,
-         .run = cli_selftest},
-    [CLI_BENCH] =
-        {
-            .name = "bench",
-            .summary = "time a model on this machine",
-            .verbs = cli_bench_verbs,
-            .parallel = true,
-        },
+         .examples = selftest_examples, .parallel = true},
+    [CLI_BENCH] = {COMMAND("bench", NULL, "time a model on this machine"), .verbs = cli_bench_verbs, .parallel = true},
     [CLI_STUDY] =
-        {
-            .name = "study",
-            .summary = "plan and run a whole study from one file",
-            .verbs = cli_study_verbs,
-            .text = "A study file names sources, prompts, models with their parameters, and experiments; its run fills "
-                    "a folder, which judge, survey and report read by --from.",
-            .parallel = true,
-            .run = cli_study,
-        },
-    [CLI_FEATURE] =
-        {
-            .name = "feature",
-            .summary = "ask a model what edits should keep of each source",
-            .verbs = cli_feature_verbs,
-            .parallel = true,
-        },
-    [CLI_JUDGE] =
-        {
-            .name = "judge",
-            .summary = "judge edits by pixels, by a model, or read a judge elsewhere",
-            .verbs = cli_judge_verbs,
-            .parallel = true,
-        },
+        {COMMAND("study", cli_study, "plan and run a whole study from one file"), .verbs = cli_study_verbs,
+         .text = "A study file names sources, prompts, models with their parameters, and experiments; its run fills "
+                 "a folder, which judge, survey and report read by --from.",
+         .parallel = true},
+    [CLI_FEATURE] = {COMMAND("feature", NULL, "ask a model what edits should keep of each source"),
+                     .verbs = cli_feature_verbs, .parallel = true},
+    [CLI_JUDGE] = {COMMAND("judge", NULL, "judge edits by pixels, by a model, or read a judge elsewhere"),
+                   .verbs = cli_judge_verbs, .parallel = true},
     [CLI_REVIEW] =
-        {
-            .name = "review",
-            .summary = "decide where two judges disagree",
-            .verbs = cli_review_verbs,
-            .text = "Files of scores are never changed: `report --with-review` shows both, as judged and with review.",
-        },
+        {COMMAND("review", NULL, "decide where two judges disagree"), .verbs = cli_review_verbs,
+         .text = "Files of scores are never changed: `report --with-review` shows both, as judged and with review."},
     [CLI_RATINGS] =
-        {
-            .name = "ratings",
-            .summary = "write raters' answers in the study's own form",
-            .verbs = cli_ratings_verbs,
-            .text = "Reads raters' answers in any form that report takes, and prints a JSON line for each that stands, "
-                    "with the field names of the study's document store: comments, times of day and whatever else has "
-                    "no place there are left out. Records that are not understood are named on stderr; exit code 6 if "
-                    "there are any.",
-        },
-    [CLI_REPORT] =
-        {
-            .name = "report",
-            .summary = "turn scores and ratings into tables, figures and a page",
-            .verbs = cli_report_verbs,
-            .parallel = true,
-        },
-    [CLI_SAMPLE] = {.name = "sample", .summary = "draw the outputs that raters will see", .verbs = cli_sample_verbs},
-    [CLI_SERVE] =
-        {
-            .name = "serve",
-            .summary = "serve pages to raters, a run's progress, or a model to programs",
-            .verbs = cli_serve_verbs,
-            .parallel = true,
-        },
-    [CLI_SURVEY] =
-        {
-            .name = "survey",
-            .summary = "write a survey, export its answers, check codes, count its cost",
-            .verbs = cli_survey_verbs,
-        },
-    [CLI_T2I] =
-        {
-            .name = "t2i",
-            .summary = "audit text-to-image models: who is depicted in negative roles",
-            .verbs = cli_t2i_verbs,
-            .text = "Equal inputs give equal bytes.",
-            .parallel = true,
-            .run = cli_t2i,
-        },
+        {COMMAND("ratings", NULL, "write raters' answers in the study's own form"), .verbs = cli_ratings_verbs,
+         .text = "Reads raters' answers in any form that report takes, and prints a JSON line for each that stands, "
+                 "with the field names of the study's document store: comments, times of day and whatever else has "
+                 "no place there are left out. Records that are not understood are named on stderr; exit code 6 if "
+                 "there are any."},
+    [CLI_REPORT] = {COMMAND("report", NULL, "turn scores and ratings into tables, figures and a page"),
+                    .verbs = cli_report_verbs, .parallel = true},
+    [CLI_SAMPLE] = {COMMAND("sample", NULL, "draw the outputs that raters will see"), .verbs = cli_sample_verbs},
+    [CLI_SERVE] = {COMMAND("serve", NULL, "serve pages to raters, a run's progress, or a model to programs"),
+                   .verbs = cli_serve_verbs, .parallel = true},
+    [CLI_SURVEY] = {COMMAND("survey", NULL, "write a survey, export its answers, check codes, count its cost"),
+                    .verbs = cli_survey_verbs},
+    [CLI_T2I] = {COMMAND("t2i", cli_t2i, "audit text-to-image models: who is depicted in negative roles"),
+                 .verbs = cli_t2i_verbs, .text = "Equal inputs give equal bytes.", .parallel = true},
     [CLI_STATS] =
-        {.name = "stats",
-         .summary = "compute a statistic or test from a CSV table",
+        {COMMAND("stats", NULL, "compute a statistic or test from a CSV table"),
          .text = "The first line of the file names the columns. Empty cells, NA and nan are missing: they are left out "
                  "and counted. Levels are in the order of their numbers, or of their letters if one is no number.",
-         .examples = stats_examples,
-         .parallel = true},
-    [CLI_COMPLETIONS] = {.name = "completions",
-                         .summary = "print shell completions",
-                         .positional = "bash|zsh|fish",
-                         .positional_required = true,
-                         .usage = "bash|zsh|fish",
-                         .text = "Prints a completion script for the shell named.",
-                         .examples = completions_examples,
-                         .run = cli_complete},
-    [CLI_HELP] = {.name = "help",
-                  .summary = "explain a command",
-                  .positional = "COMMAND",
+         .examples = stats_examples, .parallel = true},
+    [CLI_COMPLETIONS] = {COMMAND("completions", cli_complete, "print shell completions"), .positional = "bash|zsh|fish",
+                         .positional_required = true, .usage = "bash|zsh|fish",
+                         .text = "Prints a completion script for the shell named.", .examples = completions_examples},
+    [CLI_HELP] = {COMMAND("help", cli_explain, "explain a command"), .positional = "COMMAND",
                   .usage = "[COMMAND] [--man]",
                   .text = "Prints this program's help, a command's help, or the manual page.",
-                  .examples = help_examples,
-                  .run = cli_explain},
+                  .examples = help_examples},
 };

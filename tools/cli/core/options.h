@@ -216,6 +216,9 @@ struct cli_verb {
     enum lk_code (*with_study)(const struct cli_arguments *, struct lk_study *); /* run with operand 1, opened */
 };
 
+/* Rows of a table of verbs; what else a verb has stands behind. */
+#define VERB(name_, run_, summary_)       .name = name_, .summary = summary_, .run = run_
+#define STUDY_VERB(name_, run_, summary_) .name = name_, .summary = summary_, .with_study = run_
 #define EXAMPLES(...)                                                                                                  \
     (const char *const[]) { __VA_ARGS__, NULL }
 #define SAYS(...)                                                                                                      \

@@ -16,11 +16,7 @@
 
 /* One line of the list. */
 static void live_failure(struct lk_text *out, const char *name, const char *error, int attempts) {
-    lk_text_add(out, "<li><b>");
-    page_text(out, name);
-    lk_text_add(out, "</b> tried %d time%s: ", attempts, attempts == 1 ? "" : "s");
-    page_text(out, error);
-    lk_text_add(out, "</li>\n");
+    page_html(out, "<li><b>%s</b> tried %d time%s: %s</li>\n", name, attempts, attempts == 1 ? "" : "s", error);
 }
 
 static void add_duration(struct lk_text *out, double seconds) {
@@ -96,8 +92,7 @@ static void add_name(struct lk_text *out, const char *name) {
         end += strcspn(end, "_");
         end += *end == '_';
         snprintf(part, sizeof part, "%.*s", (int)(end - name), name);
-        page_text(out, part);
-        lk_text_add(out, "<wbr>");
+        page_html(out, "%s<wbr>", part);
     }
 }
 
@@ -127,9 +122,7 @@ void live_page(const struct live_site *site, const struct live_view *v, struct l
     char title[100];
     snprintf(title, sizeof title, "%lld of %lld pictures", (long long)c->all[LK_JOB_DONE], (long long)c->total);
     local_begin(out, title, true);
-    lk_text_add(out, "<header><h1>");
-    page_text(out, site->folder);
-    lk_text_add(out, "</h1>");
+    page_html(out, "<header><h1>%s</h1>", site->folder);
     add_summary(out, v);
     lk_text_add(out, "<p id=\"said\" role=\"alert\"></p></header>\n<main>\n");
     add_models(out, c);

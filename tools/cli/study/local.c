@@ -13,9 +13,10 @@
 static const char address[] = "127.0.0.1";
 
 void local_begin(struct lk_text *out, const char *title, bool refresh) {
-    lk_text_add(out, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-                     "content=\"width=device-width, initial-scale=1\">\n<title>");
-    page_text(out, title);
+    page_html(out,
+              "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+              "content=\"width=device-width, initial-scale=1\">\n<title>%s",
+              title);
     lk_text_add(out, "</title>\n<link rel=\"stylesheet\" href=\"/style.css\">\n%s</head>\n<body>\n",
                 refresh ? "<noscript><meta http-equiv=\"refresh\" content=\"15\"></noscript>\n" : "");
 }
@@ -23,10 +24,9 @@ void local_begin(struct lk_text *out, const char *title, bool refresh) {
 enum lk_code local_refuse(const struct local_site *site, struct survey_reply *reply, int status, const char *said) {
     reply->status = status;
     local_begin(&reply->body, "Refused", false);
-    lk_text_add(&reply->body, "<p class=\"said\">");
-    page_text(&reply->body, said);
-    lk_text_add(&reply->body, "</p>\n<p class=\"said\"><a href=\"/\">Back to the %s</a></p>\n</body>\n</html>\n",
-                site->name);
+    page_html(&reply->body,
+              "<p class=\"said\">%s</p>\n<p class=\"said\"><a href=\"/\">Back to the %s</a></p>\n</body>\n</html>\n",
+              said, site->name);
     return reply->body.rc;
 }
 

@@ -44,17 +44,15 @@ static void hidden(const struct selection_server *s, int source, int pool, struc
 
 static void candidate(const struct selection_server *s, int source, int pool, const char *name, struct lk_text *out) {
     const struct lk_candidate *c = lk_selection_candidate(s->selection, source, pool);
-    lk_text_add(out,
-                "<section class=\"candidate%s%s\">\n<h2>%d</h2>\n<img src=\"/picture/%d/%d\" alt=\"Candidate %d of ",
-                c->chosen ? " chosen" : "", c->flagged ? " flagged" : "", pool, source + 1, pool, pool);
-    page_text(out, name);
-    lk_text_add(out, "\">\n<form method=\"post\" action=\"/act\">");
+    page_html(out,
+              "<section class=\"candidate%s%s\">\n<h2>%d</h2>\n<img src=\"/picture/%d/%d\" alt=\"Candidate %d of "
+              "%s\">\n<form method=\"post\" action=\"/act\">",
+              c->chosen ? " chosen" : "", c->flagged ? " flagged" : "", pool, source + 1, pool, pool, name);
     hidden(s, source, pool, out);
     lk_text_add(out, "\n<fieldset><legend>It has</legend>\n");
     for (int i = 0; i < LK_N_CRITERIA; i++) {
         const char *words = lk_criteria_words[i];
-        lk_text_add(out, "<label title=\"");
-        page_text(out, words);
+        page_html(out, "<label title=\"%s", words);
         lk_text_add(out, "\"><input type=\"checkbox\" name=\"%s\" value=\"yes\"%s>%.*s</label>\n", lk_criteria[i],
                     c->criteria[i] ? " checked" : "", (int)strcspn(words, ":"), words);
     }
@@ -66,12 +64,11 @@ static void candidate(const struct selection_server *s, int source, int pool, co
                 c->flagged ? "Unflag" : "Flag");
     lk_text_add(out, "<form method=\"post\" action=\"/act\">");
     hidden(s, source, pool, out);
-    lk_text_add(out,
-                "<input type=\"hidden\" name=\"action\" value=\"note\">\n<input type=\"text\" name=\"note\" "
-                "maxlength=\"300\" aria-label=\"Note on candidate %d\" placeholder=\"Note\" value=\"",
-                pool);
-    page_text(out, c->note);
-    lk_text_add(out, "\">\n<button>Save note</button></form>\n</section>\n");
+    page_html(out,
+              "<input type=\"hidden\" name=\"action\" value=\"note\">\n<input type=\"text\" name=\"note\" "
+              "maxlength=\"300\" aria-label=\"Note on candidate %d\" placeholder=\"Note\" value=\"%s\">\n<button>Save "
+              "note</button></form>\n</section>\n",
+              pool, c->note);
 }
 
 static void cells(const struct lk_selection *s, int current, struct lk_text *out) {
@@ -81,8 +78,11 @@ static void cells(const struct lk_selection *s, int current, struct lk_text *out
         bool part = false;
         for (int v = 1; v <= LK_N_POOLS; v++) part |= lk_selection_candidate(s, i, v)->chosen;
         bool done = is_done(s, i);
-        lk_text_add(out, "<li><a href=\"/cell/%d\" class=\"%s\" title=\"", i + 1, done ? "done" : part ? "part" : "");
-        page_text(out, display(i, name));
+        page_html(out, "<li><a href=\"/cell/%d\" class=\"%s\" title=\"%s", i + 1,
+                  done   ? "done"
+                  : part ? "part"
+                         : "",
+                  display(i, name));
         lk_text_add(out, "%s\"%s>%d</a></li>\n",
                     done   ? ", done"
                     : part ? ", not all criteria"
@@ -99,15 +99,13 @@ static void selection_page(const struct selection_server *s, int source, struct 
     display(source, name);
     snprintf(title, sizeof title, "%s: %d of %d done", name, n_done, LK_N_SOURCES);
     local_begin(out, title, false);
-    lk_text_add(out, "<header><h1>%d. ", source + 1);
-    page_text(out, name);
-    lk_text_add(
-        out,
-        "</h1><p role=\"status\">%d of %d done, %zu action%s</p>\n<nav><a id=\"previous\" href=\"/cell/%d\">"
-        "Previous</a><a id=\"next\" href=\"/cell/%d\">Next</a><a id=\"open\" href=\"/cell/%d\">Next open</a></nav>\n"
-        "<form id=\"undo\" method=\"post\" action=\"/undo\">",
-        n_done, LK_N_SOURCES, n_actions, n_actions == 1 ? "" : "s", (source + LK_N_SOURCES - 1) % LK_N_SOURCES + 1,
-        (source + 1) % LK_N_SOURCES + 1, selection_next_open(s->selection, (source + 1) % LK_N_SOURCES) + 1);
+    page_html(out,
+              "<header><h1>%d. %s</h1><p role=\"status\">%d of %d done, %zu action%s</p>\n<nav><a id=\"previous\" "
+              "href=\"/cell/%d\">Previous</a><a id=\"next\" href=\"/cell/%d\">Next</a><a id=\"open\" "
+              "href=\"/cell/%d\">Next open</a></nav>\n<form id=\"undo\" method=\"post\" action=\"/undo\">",
+              source + 1, name, n_done, LK_N_SOURCES, n_actions, n_actions == 1 ? "" : "s",
+              (source + LK_N_SOURCES - 1) % LK_N_SOURCES + 1, (source + 1) % LK_N_SOURCES + 1,
+              selection_next_open(s->selection, (source + 1) % LK_N_SOURCES) + 1);
     hidden(s, source, 0, out);
     lk_text_add(out, "<button>Undo</button></form></header>\n<main>\n");
     for (int v = 1; v <= LK_N_POOLS; v++) candidate(s, source, v, name, out);

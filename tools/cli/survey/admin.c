@@ -40,19 +40,13 @@ static bool is_open(const struct survey_page *p, const char *cookie, bool close)
 }
 
 static enum lk_code login_page(struct survey_page *p, int status, const char *note) {
-    struct lk_text *out = &p->reply->body;
     p->reply->status = status;
     page_begin(p, "admin_title", "narrow");
-    if (note) lk_text_add(out, "<p class=\"note bad\">");
-    if (note) page_say(p, note);
-    if (note) lk_text_add(out, "</p>\n");
-    lk_text_add(out, "<form method=\"post\" action=\"/admin\">\n<label class=\"box\">");
-    page_say(p, "admin_token");
-    lk_text_add(out, " <input type=\"password\" name=\"token\" autocomplete=\"off\"></label>\n<button class=\"main\">");
-    page_say(p, "start");
-    lk_text_add(out, "</button>\n</form>\n");
+    if (note) page_note(p, "note bad", note);
+    page_add(p, "<form method=\"post\" action=\"/admin\">\n<label class=\"box\">{admin_token} <input type=\"password\" "
+                "name=\"token\" autocomplete=\"off\"></label>\n<button class=\"main\">{start}</button>\n</form>\n");
     page_end(p);
-    return out->rc;
+    return p->reply->body.rc;
 }
 
 static const struct export { const char *path, *type; }

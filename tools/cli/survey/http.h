@@ -117,8 +117,10 @@ struct survey_page {
     struct survey_reply *reply;
 };
 void page_text(struct lk_text *out, const char *text); /* with entities */
-/* A text of the study's, with entities. */
-void page_say(const struct survey_page *page, const char *name);
+/* As lk_text_html, with these entities. */
+void page_html(struct lk_text *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Into the page, as lk_text_html; {name} stands for a text of the study's. */
+void page_add(const struct survey_page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void page_begin(const struct survey_page *page, const char *title_name, const char *body_class);
 void page_end(const struct survey_page *page);
 void page_note(const struct survey_page *page, const char *class, const char *name); /* a paragraph of the texts */

@@ -19,8 +19,7 @@ static void add_point(const struct survey_page *p, const cJSON *point, const cha
     if (!cJSON_IsString(text) || names_hypothesis(text->valuestring)) return;
     size_t n = occupation ? strlen(occupation) : 0; /* "Doctor: white coat" is no example for a doctor */
     if (n && !strncasecmp(text->valuestring, occupation, n)) return;
-    lk_text_add(&p->reply->body, "<li>");
-    page_text(&p->reply->body, text->valuestring);
+    page_add(p, "<li>%s", text->valuestring);
     if (cJSON_IsObject(point)) {
         lk_text_add(&p->reply->body, "<ul>\n");
         cJSON_ArrayForEach(sub, cJSON_GetObjectItemCaseSensitive(point, "sub")) add_point(p, sub, occupation);
@@ -41,9 +40,7 @@ void page_guidelines(const struct survey_page *p, const struct lk_survey_questio
                      const struct lk_survey_item *item) {
     const cJSON *general = lk_survey_instrument(p->study, "general");
     const cJSON *printed = lk_survey_instrument(p->study, "instructions_exp1");
-    lk_text_add(&p->reply->body, "<p>");
-    page_say(p, p->study->experiment == 3 ? "guide_scene" : "guide");
-    lk_text_add(&p->reply->body, "</p>\n");
+    page_add(p, "<p>%s</p>\n", lk_survey_text(p->study, p->study->experiment == 3 ? "guide_scene" : "guide"));
     /* Printed for the first experiment; the guidelines hold in all. */
     static const char *const parts[] = {"pair", "what_to_evaluate", "guidelines"};
     for (int i = p->study->experiment == 1 ? 0 : 2; i < 3; i++)
@@ -54,9 +51,7 @@ void page_guidelines(const struct survey_page *p, const struct lk_survey_questio
         const cJSON *guidelines = cJSON_GetObjectItemCaseSensitive(q->printed, "guidelines");
         const cJSON *examples = cJSON_GetObjectItemCaseSensitive(q->printed, "examples");
         if (q->picture > 0 || !(cJSON_GetArraySize(guidelines) + cJSON_GetArraySize(examples))) continue;
-        lk_text_add(&p->reply->body, "<h2>");
-        page_text(&p->reply->body, *q->title ? q->title : q->text);
-        lk_text_add(&p->reply->body, "</h2>\n");
+        page_add(p, "<h2>%s</h2>\n", *q->title ? q->title : q->text);
         add_points(p, guidelines, item->occupation);
         add_points(p, examples, item->occupation);
     }
@@ -81,12 +76,9 @@ static const char *given(const struct item_page *v, const char *key) {
 }
 
 static void line(const struct item_page *v, const char *name, const char *text) {
-    lk_text_add(&v->page->reply->body, "<p><strong>");
-    page_say(v->page, name);
-    lk_text_add(&v->page->reply->body, "</strong> ");
+    page_add(v->page, "<p><strong>%s</strong> ", lk_survey_text(v->page->study, name));
     lk_text_add(&v->page->reply->body, "<bdi>"); /* a text written from the right turns nothing else round */
-    page_text(&v->page->reply->body, text);
-    lk_text_add(&v->page->reply->body, "</bdi></p>\n");
+    page_add(v->page, "%s</bdi></p>\n", text);
 }
 
 static void about(const struct item_page *v) {
@@ -125,16 +117,13 @@ static void feedback(const struct item_page *v, const struct lk_survey_question 
     bool right = is_right(expected, given(v, q->key));
     struct lk_text *out = &v->page->reply->body;
     if (!expected) return;
-    lk_text_add(out, "<p class=\"note %s\">", right ? "good" : "bad");
-    page_say(v->page, right ? "tutorial_right" : "tutorial_wrong");
+    page_add(v->page, "<p class=\"note %s\">%s", right ? "good" : "bad",
+             lk_survey_text(v->page->study, right ? "tutorial_right" : "tutorial_wrong"));
     for (int k = 0; k < q->n_options; k++)
         if (!strcmp(q->options[k].value, expected)) {
             const char *option = q->options[k].text;
             bool bare = expected[1] == '\0' && strncmp(option, expected, 1);
-            lk_text_add(out, " ");
-            page_say(v->page, "tutorial_expected");
-            lk_text_add(out, " %s%s", bare ? expected : "", bare ? " " : "");
-            page_text(out, option);
+            page_add(v->page, " {tutorial_expected} %s%s%s", bare ? expected : "", bare ? " " : "", option);
         }
     lk_text_add(out, "</p>\n");
 }
@@ -188,9 +177,9 @@ static void body(const struct item_page *v) {
 }
 
 static void comment_box(const struct item_page *v) {
-    lk_text_add(&v->page->reply->body, "<label class=\"box\">");
-    page_say(v->page, "comment");
-    lk_text_add(&v->page->reply->body, "<textarea name=\"comment\" rows=\"2\" maxlength=\"500\"></textarea></label>\n");
+    page_add(
+        v->page,
+        "<label class=\"box\">{comment}<textarea name=\"comment\" rows=\"2\" maxlength=\"500\"></textarea></label>\n");
 }
 
 static void bar(const struct item_page *v) {
@@ -198,29 +187,25 @@ static void bar(const struct item_page *v) {
     lk_text_add(out, "<div class=\"bar\">\n");
     if (v->shown) {
         bool right = all_right(v);
-        lk_text_add(out, "<p class=\"note %s\" role=\"status\">", right ? "good" : "bad");
-        page_say(v->page, right ? "tutorial_right" : "tutorial_wrong");
-        lk_text_add(out, " ");
-        page_text(out, v->item->feedback);
-        lk_text_add(out, "</p>\n");
+        page_add(v->page, "<p class=\"note %s\" role=\"status\">%s %s</p>\n", right ? "good" : "bad",
+                 lk_survey_text(v->page->study, right ? "tutorial_right" : "tutorial_wrong"), v->item->feedback);
     }
     if (v->position > 0 && !v->practice) {
-        lk_text_add(out, "<a class=\"button\" id=\"previous\" href=\"/task/%d?item=%d\">", v->page->who.task + 1,
-                    v->position);
-        page_say(v->page, "previous");
-        lk_text_add(out, "</a>\n");
+        page_add(v->page, "<a class=\"button\" id=\"previous\" href=\"/task/%d?item=%d\">{previous}</a>\n",
+                 v->page->who.task + 1, v->position);
     }
     lk_text_add(out, v->shown ? "<a class=\"button main\" id=\"next\" href=\"/practice\">"
                               : "<button class=\"main\" id=\"next\">");
-    page_say(v->page, v->shown ? "practice_next" : v->practice ? "tutorial_check" : "next");
-    lk_text_add(out, "</%s>\n<label>%zu/%zu <progress max=\"%zu\" value=\"%zu\"></progress></label>\n",
-                v->shown ? "a" : "button", v->first_open, v->n_items, v->n_items, v->first_open);
+    page_add(v->page, "%s</%s>\n<label>%zu/%zu <progress max=\"%zu\" value=\"%zu\"></progress></label>\n",
+             lk_survey_text(v->page->study, v->shown      ? "practice_next"
+                                            : v->practice ? "tutorial_check"
+                                                          : "next"),
+             v->shown ? "a" : "button", v->first_open, v->n_items, v->n_items, v->first_open);
     static const char *const tools[][2] = {
         {"zoom-open", "zoom_open"}, {"flicker", "flicker"}, {"guidelines-open", "guidelines_open"}};
     for (int i = 0; i < 3; i++) {
-        lk_text_add(out, "<button type=\"button\" id=\"%s\">", tools[i][0]);
-        page_say(v->page, tools[i][1]);
-        lk_text_add(out, "</button>\n");
+        page_add(v->page, "<button type=\"button\" id=\"%s\">%s</button>\n", tools[i][0],
+                 lk_survey_text(v->page->study, tools[i][1]));
     }
     lk_text_add(out, "<span id=\"status\" role=\"status\"></span>\n</div>\n");
 }
@@ -238,9 +223,7 @@ static void script_texts(const struct item_page *v) {
     else
         lk_text_add(out, "<form method=\"post\" id=\"item\" action=\"/task/%d\"", v->page->who.task + 1);
     for (int i = 0; i < 5; i++) {
-        lk_text_add(out, " data-%s=\"", names[i][0]);
-        page_say(v->page, names[i][1]);
-        lk_text_add(out, "\"");
+        page_add(v->page, " data-%s=\"%s\"", names[i][0], lk_survey_text(v->page->study, names[i][1]));
     }
     lk_text_add(out,
                 ">\n<input type=\"hidden\" name=\"form\" value=\"%s\">\n<input type=\"hidden\" name=\"lease\" "
@@ -252,26 +235,16 @@ static void script_texts(const struct item_page *v) {
 static void foot(const struct item_page *v) {
     struct survey_page *p = v->page;
     struct lk_text *out = &p->reply->body;
-    lk_text_add(out, "<dialog id=\"guidelines\" aria-labelledby=\"guidelines-title\">\n<h2 id=\"guidelines-title\">");
-    page_say(p, "guidelines_title");
+    page_add(p, "<dialog id=\"guidelines\" aria-labelledby=\"guidelines-title\">\n<h2 "
+                "id=\"guidelines-title\">{guidelines_title}");
     /* The button comes first: it has the focus, and what has it is scrolled to. */
-    lk_text_add(out, "</h2>\n<form method=\"dialog\"><button>");
-    page_say(p, "guidelines_close");
-    lk_text_add(out, "</button></form>\n");
+    page_add(p, "</h2>\n<form method=\"dialog\"><button>{guidelines_close}</button></form>\n");
     page_guidelines(p, &v->questions, v->item);
-    lk_text_add(out, "</dialog>\n<dialog id=\"zoom\" tabindex=\"0\" aria-label=\"");
-    page_say(p, "zoom_title");
-    lk_text_add(out, "\"></dialog>\n<details id=\"keys\"><summary>");
-    page_say(p, "keys_title");
-    lk_text_add(out, "</summary><p>");
-    page_say(p, "guide_keys");
-    lk_text_add(out, "</p><label class=\"box\"><input type=\"checkbox\" id=\"keys-on\" checked=\"checked\">");
-    page_say(p, "keys_on");
-    lk_text_add(out, "</label></details>\n");
+    page_add(p, "</dialog>\n<dialog id=\"zoom\" tabindex=\"0\" aria-label=\"{zoom_title}\"></dialog>\n<details "
+                "id=\"keys\"><summary>{keys_title}</summary><p>{guide_keys}</p><label class=\"box\"><input "
+                "type=\"checkbox\" id=\"keys-on\" checked=\"checked\">{keys_on}</label></details>\n");
     page_form(p, "/problem", "");
-    lk_text_add(out, "<button>");
-    page_say(p, "report_error");
-    lk_text_add(out, "</button>\n</form>\n");
+    page_add(p, "<button>{report_error}</button>\n</form>\n");
     for (int k = 0; k < 4 && v->next; k++)
         if (v->next->picture[page_picture_kinds[k]])
             lk_text_add(out, "<link rel=\"prefetch\" href=\"/picture/%d/%c\">\n", v->position + 2, "stab"[k]);
@@ -281,9 +254,7 @@ static void foot(const struct item_page *v) {
 static enum lk_code complete(struct survey_page *p) {
     page_begin(p, "submit", "narrow");
     page_form(p, "/submit", "");
-    lk_text_add(&p->reply->body, "<button class=\"main\">");
-    page_say(p, "submit");
-    lk_text_add(&p->reply->body, "</button>\n</form>\n");
+    page_add(p, "<button class=\"main\">{submit}</button>\n</form>\n");
     page_end(p);
     return p->reply->body.rc;
 }

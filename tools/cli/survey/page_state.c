@@ -70,9 +70,7 @@ enum lk_code page_admin(struct survey_page *p) {
     lk_text_add(out, "</table>\n");
     if (*p->form_token) { /* a session, which can be ended */
         page_form(p, "/admin", "");
-        lk_text_add(out, "<button>");
-        page_say(p, "admin_leave");
-        lk_text_add(out, "</button>\n</form>\n");
+        page_add(p, "<button>{admin_leave}</button>\n</form>\n");
     }
     page_end(p);
     return out->rc;

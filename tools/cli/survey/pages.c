@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "eval/document/table.h"
 #include "tools/cli/survey/http.h"
 
 void page_text(struct lk_text *out, const char *text) {
@@ -21,14 +22,25 @@ void page_text(struct lk_text *out, const char *text) {
     }
 }
 
-void page_say(const struct survey_page *p, const char *name) {
-    page_text(&p->reply->body, lk_survey_text(p->study, name));
+void page_html(struct lk_text *out, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    lk_text_html_by(out, &(struct lk_html){.escape = page_text}, format, args);
+    va_end(args);
+}
+
+static const char *text_of(const void *study, const char *name) { return lk_survey_text(study, name); }
+
+void page_add(const struct survey_page *p, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    lk_text_html_by(&p->reply->body, &(struct lk_html){page_text, text_of, p->study}, format, args);
+    va_end(args);
 }
 
 static void element(const struct survey_page *p, const char *tag, const char *class, const char *text) {
     lk_text_add(&p->reply->body, "<%s%s%s%s>", tag, *class ? " class=\"" : "", class, *class ? "\"" : "");
-    page_text(&p->reply->body, text);
-    lk_text_add(&p->reply->body, "</%s>\n", tag);
+    page_add(p, "%s</%s>\n", text, tag);
 }
 
 static void say_in(const struct survey_page *p, const char *tag, const char *class, const char *name) {
@@ -45,13 +57,11 @@ enum lk_code page_go(struct survey_page *p, const char *where) {
 
 void page_begin(const struct survey_page *p, const char *title, const char *body_class) {
     struct lk_text *out = &p->reply->body;
-    lk_text_add(out, "<!DOCTYPE html>\n<html lang=\"");
-    page_say(p, "language");
-    lk_text_add(out, "\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-                     "content=\"width=device-width, initial-scale=1\">\n<title>");
-    page_say(p, title);
-    lk_text_add(out, "</title>\n<link rel=\"stylesheet\" href=\"/style.css\">\n</head>\n<body class=\"%s%s\">\n",
-                body_class, p->study->protocol == LK_PROTOCOL_001 ? " wall" : "");
+    page_add(p,
+             "<!DOCTYPE html>\n<html lang=\"{language}\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
+             "content=\"width=device-width, initial-scale=1\">\n<title>%s</title>\n<link rel=\"stylesheet\" "
+             "href=\"/style.css\">\n</head>\n<body class=\"%s%s\">\n",
+             lk_survey_text(p->study, title), body_class, p->study->protocol == LK_PROTOCOL_001 ? " wall" : "");
     say_in(p, "aside", "gate", "gate");
     lk_text_add(out, "<main id=\"main\">\n");
     say_in(p, "h1", "", title);
@@ -66,9 +76,7 @@ void page_form(const struct survey_page *p, const char *action, const char *id) 
 }
 
 static void button(const struct survey_page *p, const char *name) {
-    lk_text_add(&p->reply->body, "<button class=\"main\">");
-    page_say(p, name);
-    lk_text_add(&p->reply->body, "</button>\n");
+    page_add(p, "<button class=\"main\">%s</button>\n", lk_survey_text(p->study, name));
 }
 
 void page_question(const struct survey_page *p, const struct lk_survey_question *q, const char *prefix,
@@ -76,9 +84,7 @@ void page_question(const struct survey_page *p, const struct lk_survey_question 
     struct lk_text *out = &p->reply->body;
     lk_text_add(out, "<fieldset data-picture=\"%s\">\n<legend>", q->picture < 0 ? "" : q->picture ? "b" : "a");
     if (q->picture >= 0) { /* heard, and read where no column says it */
-        lk_text_add(out, "<span class=\"of\">");
-        page_say(p, q->picture ? "image_b" : "image_a");
-        lk_text_add(out, ": </span>");
+        page_add(p, "<span class=\"of\">%s: </span>", lk_survey_text(p->study, q->picture ? "image_b" : "image_a"));
     }
     if (*q->title) page_text(out, q->title);
     if (*q->title) lk_text_add(out, ": ");
@@ -106,20 +112,17 @@ void page_pictures(const struct survey_page *p, const struct lk_survey_item *ite
     bool scene = item->picture[LK_PICTURE_SECOND_SOURCE] != NULL, two = p->study->experiment == 2;
     const char *const names[] = {scene ? "source_male" : "source", "source_female", two ? "image_a" : "edited",
                                  "image_b"};
-    lk_text_add(&p->reply->body, "<figure data-picture=\"%c\"><figcaption>", "stab"[picture]);
-    page_say(p, names[picture]);
-    lk_text_add(&p->reply->body, "</figcaption><button type=\"button\" class=\"picture\"><img src=\"/%s/%d/%c\" alt=\"",
-                folder, number, "stab"[picture]);
-    page_say(p, names[picture]);
-    lk_text_add(&p->reply->body, "\"></button></figure>\n");
+    page_add(p,
+             "<figure data-picture=\"%c\"><figcaption>%s</figcaption><button type=\"button\" class=\"picture\"><img "
+             "src=\"/%s/%d/%c\" alt=\"%s\"></button></figure>\n",
+             "stab"[picture], lk_survey_text(p->study, names[picture]), folder, number, "stab"[picture],
+             lk_survey_text(p->study, names[picture]));
 }
 
 /* For those who share a computer. */
 static void leave(const struct survey_page *p) {
     page_form(p, "/leave", "");
-    lk_text_add(&p->reply->body, "<button>");
-    page_say(p, "admin_leave");
-    lk_text_add(&p->reply->body, "</button>\n</form>\n");
+    page_add(p, "<button>{admin_leave}</button>\n</form>\n");
 }
 
 enum lk_code page_left(struct survey_page *p) {
@@ -137,8 +140,7 @@ enum lk_code page_welcome(struct survey_page *p, const char *id, bool bad) {
                     "<form method=\"post\" action=\"/enter\">\n<input type=\"hidden\" name=\"workerId\" value=\"%s\">\n"
                     "<input type=\"hidden\" name=\"sig\" value=\"",
                     id); /* letters, digits, - and _ */
-        page_text(&p->reply->body, survey_form_value(p->query, "sig"));
-        lk_text_add(&p->reply->body, "\">\n");
+        page_add(p, "%s\">\n", survey_form_value(p->query, "sig"));
         button(p, "start");
         lk_text_add(&p->reply->body, "</form>\n<script src=\"/script.js\"></script>\n");
     } else
@@ -194,11 +196,7 @@ static void example(const struct survey_page *p) {
     const struct lk_survey_item *item = p->study->tutorial;
     if (!p->study->n_tutorial) return;
     say_in(p, "h2", "", "guide_example");
-    lk_text_add(&p->reply->body, "<p><strong>");
-    page_say(p, "edit_request");
-    lk_text_add(&p->reply->body, "</strong> <bdi>");
-    page_text(&p->reply->body, item->prompt);
-    lk_text_add(&p->reply->body, "</bdi></p>\n<div class=\"item shown\">\n");
+    page_add(p, "<p><strong>{edit_request}</strong> <bdi>%s</bdi></p>\n<div class=\"item shown\">\n", item->prompt);
     for (int k = 0; k < LK_SURVEY_N_PICTURES; k++)
         if (item->picture[page_picture_kinds[k]]) page_pictures(p, item, "example", 1, k);
     lk_text_add(&p->reply->body, "</div>\n");
@@ -253,10 +251,8 @@ enum lk_code page_consent(struct survey_page *p, bool missing) {
     lk_text_add(&p->reply->body, "<input type=\"hidden\" name=\"text\" value=\"%s\">\n", sha256);
     if (missing) say_in(p, "p", "note bad", "consent_missing");
     for (int i = 0; i < 2; i++) {
-        lk_text_add(&p->reply->body, "<label class=\"box\"><input type=\"checkbox\" name=\"%s\" value=\"yes\">",
-                    boxes[i][0]);
-        page_say(p, boxes[i][1]);
-        lk_text_add(&p->reply->body, "</label>\n");
+        page_add(p, "<label class=\"box\"><input type=\"checkbox\" name=\"%s\" value=\"yes\">%s</label>\n", boxes[i][0],
+                 lk_survey_text(p->study, boxes[i][1]));
     }
     button(p, "consent_continue");
     lk_text_add(&p->reply->body, "</form>\n");
@@ -269,34 +265,27 @@ static void task_place(const struct survey_page *p, int task, const struct lk_su
     int places = p->study->places;
     bool own = p->who.task == task, full = place->n_taken >= places, done = place->n_submitted >= places;
     struct lk_text *out = &p->reply->body;
-    lk_text_add(out, "<li class=\"%s\"><strong>", done || place->n_submitted ? "done" : "free");
-    page_say(p, "task");
-    lk_text_add(out, " %d</strong><p>", task + 1);
-    page_say(p, own ? "task_mine" : done ? "task_completed" : full ? "task_full" : "task_available");
-    lk_text_add(out, " (%d/%d ", place->n_submitted, places);
-    page_say(p, "progress");
-    lk_text_add(out, ")</p>\n");
+    page_add(p, "<li class=\"%s\"><strong>{task} %d</strong><p>%s (%d/%d {progress})</p>\n",
+             done || place->n_submitted ? "done" : "free", task + 1,
+             lk_survey_text(p->study, own    ? "task_mine"
+                                      : done ? "task_completed"
+                                      : full ? "task_full"
+                                             : "task_available"),
+             place->n_submitted, places);
     if (own) {
-        lk_text_add(out, "<a class=\"button main\" href=\"/task/%d\">", task + 1);
-        page_say(p, "start");
-        lk_text_add(out, "</a>");
+        page_add(p, "<a class=\"button main\" href=\"/task/%d\">{start}</a>", task + 1);
     } else {
         lk_text_add(out, "<button name=\"task\" value=\"%d\"%s>", task + 1,
                     full || p->who.claim ? " disabled=\"disabled\"" : "");
-        page_say(p, "task_start");
-        lk_text_add(out, "</button>");
+        page_add(p, "{task_start}</button>");
     }
     lk_text_add(out, "</li>\n");
 }
 
 /* Why the place that a participant had is gone. */
 static void lost_place(const struct survey_page *p) {
-    struct lk_text *out = &p->reply->body;
-    lk_text_add(out, "<p class=\"note bad\">");
-    page_say(p, "task");
-    lk_text_add(out, " %d: ", p->who.lost_task + 1);
-    page_say(p, "task_lost");
-    lk_text_add(out, " (%lld min)</p>\n", (long long)p->study->claim_ms / 60000);
+    page_add(p, "<p class=\"note bad\">{task} %d: {task_lost} (%lld min)</p>\n", p->who.lost_task + 1,
+             (long long)p->study->claim_ms / 60000);
 }
 
 enum lk_code page_tasks(struct survey_page *p, bool refused) {
@@ -333,9 +322,7 @@ enum lk_code page_done(struct survey_page *p) {
     element(p, "p", "code", code);
     if (!p->who.submitted) {
         say_in(p, "p", "", "done_more");
-        lk_text_add(&p->reply->body, "<p><a class=\"button\" href=\"/tasks\">");
-        page_say(p, "tasks_title");
-        lk_text_add(&p->reply->body, "</a></p>\n");
+        page_add(p, "<p><a class=\"button\" href=\"/tasks\">{tasks_title}</a></p>\n");
     }
     leave(p);
     page_end(p);
@@ -354,9 +341,7 @@ enum lk_code page_refused(struct survey_page *p, int status, const char *name) {
     p->reply->status = status;
     page_begin(p, status == 200 ? "done_title" : "refused_title", "narrow");
     say_in(p, "p", "note", name);
-    lk_text_add(&p->reply->body, "<p><a href=\"/tasks\">");
-    page_say(p, "start");
-    lk_text_add(&p->reply->body, "</a></p>\n");
+    page_add(p, "<p><a href=\"/tasks\">{start}</a></p>\n");
     page_end(p);
     return p->reply->body.rc;
 }

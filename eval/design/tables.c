@@ -153,8 +153,8 @@ static enum lk_code read_records(struct lk_study *s, const char *text, size_t n,
     enum lk_code rc = lk_records_open(&records, text, n, file);
     if (!rc) rc = lk_records_next_strict(&records, &more);
     while (!rc && more) {
-        rc = lk_study_note(
-            s, record(s, &records.fields, &(struct place){file, records.line, records.is_csv ? &records.csv : NULL}));
+        const struct place at = {file, records.line, records.is_csv ? &records.csv : NULL};
+        rc = lk_study_note(s, record(s, &records.fields, &at));
         if (!rc) rc = lk_records_next_strict(&records, &more);
     }
     lk_records_close(&records);

@@ -4,6 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
+#include "eval/intake/findings.h"
 #include "eval/intake/gallery.h"
 #include "eval/intake/internal.h"
 #include "eval/intake/tables.h"
@@ -160,6 +161,23 @@ static void intervals_are_those_of_clusters(void **state) {
     expect("SELECT mean_high(value, source_id) AS v FROM measured WHERE measure = 'edit_success'", mean.cr2.high);
     expect("SELECT rate_low(value, source_id) AS v FROM measured WHERE measure = 'edit_success'",
            fmax(mean.cr2.low, 0));
+    /* Both ends of one gathering. */
+    for (int high = 0; high < 2; high++)
+        for (int by_both = 0; by_both < 2; by_both++) {
+            char sql[2][300];
+            const char *end = high ? "high" : "low", *prompt = by_both ? ", item_id" : "";
+            snprintf(sql[0], sizeof sql[0],
+                     "SELECT rate_%s(value, source_id%s) AS v FROM measured WHERE measure = "
+                     "'edit_success'",
+                     end, prompt);
+            snprintf(sql[1], sizeof sql[1],
+                     "SELECT interval_%s(rate_interval(value, source_id%s)) AS v FROM measured "
+                     "WHERE measure = 'edit_success'",
+                     end, prompt);
+            expect(sql[1], number_of(sql[0]));
+        }
+    assert_true(isnan(number_of("SELECT interval_low(rate_interval(value, source_id)) AS v FROM measured WHERE 0")));
+    assert_true(isnan(number_of("SELECT interval_high('0123456789abcdef') AS v")));
     /* Sources by their rows, or by both: a number is no name. */
     expect("SELECT mean_low(value, source_row) AS v FROM measured WHERE measure = 'edit_success'", mean.cr2.low);
     expect("SELECT mean_low(value, CASE source_id WHEN 'S1' THEN 1 WHEN 'S3' THEN '1' END) AS v FROM measured WHERE "
@@ -167,6 +185,20 @@ static void intervals_are_those_of_clusters(void **state) {
            mean.cr2.low);
     assert_true(isnan(number_of("SELECT mean_low(value, source_id) AS v FROM measured WHERE source_id = 'S2'")));
     assert_true(isnan(number_of("SELECT mean_low(value, source_id) AS v FROM measured WHERE source_id = 'S9'")));
+}
+
+/* Findings take the mean of an output's seeds: here each has the outcome. */
+static void seeds_are_averaged(void **state) {
+    const struct lk_claims_options options = {.alpha = 0.05, .seed = 1, .n_relabel = 9};
+    struct lk_audit_findings *findings;
+    struct lk_study *study;
+    (void)state;
+    assert_ok(lk_study_open(&study, test_path("audit.json")));
+    assert_ok(lk_sql_execute(&audit->sql, "UPDATE outcome SET value = 1"));
+    assert_ok(lk_audit_findings(audit, study, &options, &findings));
+    lk_audit_findings_free(findings);
+    assert_ok(lk_audit_complete(audit, &settings));
+    lk_study_close(study);
 }
 
 static void refused(const char *sql, const char *part) {
@@ -416,6 +448,7 @@ int main(void) {
         cmocka_unit_test(what_is_put_in_comes_out),
         cmocka_unit_test(published_scores_are_rounded_first),
         cmocka_unit_test(intervals_are_those_of_clusters),
+        cmocka_unit_test(seeds_are_averaged),
         cmocka_unit_test(only_select_is_allowed),
         cmocka_unit_test(mutated_queries_do_nothing),
         cmocka_unit_test(what_is_wrong_is_named),

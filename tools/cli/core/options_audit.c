@@ -144,7 +144,7 @@ static const struct cli_option options[] = {
             "lines with item_id, edited and perhaps source: pictures for the page, beside this file")},
     {OPTION(CLI_CHOICE, "Analysis", "protocol", "NAME", ON(CLI_REPORT), report.protocol,
             "rules that raters are held to"),
-     .otherwise = "003", .choices = "003|001|000|004"},
+     .otherwise = "what the ratings say, or the study, or 003", .choices = "003|001|000|004"},
     {OPTION(CLI_CHOICE, "Analysis", "qc-policy", "NAME", ON(CLI_REPORT) | ON(CLI_SURVEY), report.qc_policy,
             "which broken rules exclude a rater"),
      .alias = "policy", .otherwise = "the protocol's", .choices = "any|two_flags|none|completion"},

@@ -121,7 +121,7 @@ enum lk_code cli_t2i_clip(const struct cli_arguments *a) {
     struct probe p = {.arguments = a};
     struct lk_text text = {0};
     if (!a->t2i.log) return lk_fail(LK_E_USAGE, "t2i clip: expected --log LOG.csv|DIR");
-    LK_TRY(cli_t2i_output_free(a));
+    LK_TRY(cli_output_free(a));
     lk_t2i_images_init(&p.log);
     enum lk_code rc = cli_t2i_prompts(&a->t2i, &p.prompts);
     if (!rc) rc = cli_t2i_log(a, &p.log);

@@ -22,6 +22,7 @@
 #include "eval/study/factors.h"
 #include "tools/cli/audit/shares.h"
 #include "tools/cli/t2i/t2i.h"
+#include "tools/cli/core/outputs.h"
 #include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
 
@@ -437,7 +438,7 @@ static enum lk_code check_arguments(const struct cli_arguments *a) {
                                    "--threads gives it cores");
     if (devices && strstr(devices, "cpu") && strspn(devices, "cpu,") != strlen(devices))
         return lk_fail(LK_E_USAGE, "--devices: expected one kind of device for all labels, got \"%s\"", devices);
-    return cli_t2i_output_free(a);
+    return cli_output_free(a);
 }
 
 /* What is not labelled yet, by a process of several. */

@@ -80,7 +80,7 @@ enum lk_code cli_t2i_tokens(const struct cli_arguments *a) {
     struct lk_t2i_prompts prompts = {0};
     struct lk_t2i_tokens t = {0};
     struct lk_text text = {0};
-    if (a->model) LK_TRY(cli_t2i_output_free(a));
+    if (a->model) LK_TRY(cli_output_free(a));
     enum lk_code rc = cli_t2i_prompts(&a->t2i, &prompts);
     if (!rc) rc = tokens(a, &prompts, &text, &t);
     if (!rc) rc = cli_output_write(a, &text);
@@ -270,7 +270,7 @@ enum lk_code cli_t2i_latents(const struct cli_arguments *a) {
                                    "--output DIR or PICTURE.png");
     struct place at = {0};
     enum lk_code rc = find_place(a->output, &at);
-    if (!rc && strcmp(at.name, "latent_umap") != 0) rc = cli_t2i_output_free(a); /* a picture that is named */
+    if (!rc && strcmp(at.name, "latent_umap") != 0) rc = cli_output_free(a); /* a picture that is named */
     if (!rc) rc = make(a, &at);
     lk_free(at.folder);
     lk_free(at.name);

@@ -263,7 +263,7 @@ static enum lk_code take(struct lk_t2i_images *images, const struct lk_csv *csv,
         struct lk_t2i_logged *logged = &images->log[at];
         combine(&label, logged, &why);
         const char *sha256 = lk_csv_cell(csv, lk_csv_column(csv, "sha256"));
-        if (*sha256 && *logged->sha256 && strcasecmp(sha256, logged->sha256))
+        if (*sha256 && *logged->sha256 && !lk_same_name(sha256, logged->sha256))
             return reject(images, file, csv->line, label.file_path,
                           "it was labelled when another picture had this name (sha256): label it again");
         if (!*lk_csv_cell(csv, lk_csv_column(csv, "arm"))) arm = logged->arm;

@@ -77,6 +77,7 @@ const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_rest(void) { return &linear_
 int64_t lk_cuda_linear_whole_waves(const struct lk_cuda_gemm_tile *tile, int64_t m, int64_t n, int64_t k,
                                    const struct lk_cuda_device *cuda) {
     const int64_t all = n_tiles(tile, m, n), wave = blocks_at_once(tile, cuda) * cuda->n_multiprocessors;
+    if (wave <= 0) return m; /* a device that says nothing of itself */
     const int64_t rows = all / wave * wave / lk_cuda_div_up(n, tile->columns) * tile->rows;
     if (rows <= 0 || rows >= m) return m;
     const int64_t before = area(tile) * (rounds(tile, all, cuda) - rounds(tile, n_tiles(tile, rows, n), cuda));

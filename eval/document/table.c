@@ -328,13 +328,18 @@ static bool finite_or_none(struct lk_table *table, double value) {
     return false;
 }
 
-void lk_table_rate(struct lk_table *table, double rate) {
+void lk_table_rate_of(struct lk_table *table, double rate, double k, double n) {
     char text[LK_NUMBER_MAX + 4];
     if (!finite_or_none(table, rate)) return;
     lk_print_fixed(text, 100 * rate, 1, false);
     strcat(text, "%");
-    add_number(table, text, rate);
+    struct lk_cell *cell = add_number(table, text, rate);
+    if (!cell || !(n > 0) || k != floor(k)) return;
+    cell->count = (int64_t)k;
+    cell->n = (int64_t)n;
 }
+
+void lk_table_rate(struct lk_table *table, double rate) { lk_table_rate_of(table, rate, 0, 0); }
 
 void lk_table_points(struct lk_table *table, double difference) {
     char text[LK_NUMBER_MAX + 4];

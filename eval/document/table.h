@@ -82,6 +82,8 @@ void lk_table_count(struct lk_table *table, int64_t count);  /* 5,040 */
 /* k of n, half up in tenths of a percent, from the integers: 3 of 240 prints 1.3%. n = 0: none. */
 void lk_table_percent(struct lk_table *table, int64_t k, int64_t n);
 void lk_table_rate(struct lk_table *table, double rate); /* a fraction whose counts are not known: 0.134 prints 13.4% */
+/* A fraction that is not k / n but estimated from them; k may be no whole number. */
+void lk_table_rate_of(struct lk_table *table, double rate, double k, double n);
 void lk_table_points(struct lk_table *table, double difference); /* 0.172 prints "17.2 pp" */
 void lk_table_fixed(struct lk_table *table, double value, int decimals);
 void lk_table_signed(struct lk_table *table, double value, int decimals); /* with + or -; -0.00 prints 0.00 */

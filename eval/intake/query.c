@@ -13,6 +13,8 @@
 #include "eval/stats/proportion.h"
 #include "eval/stats/tests/count_tests.h"
 
+static const double LEAST_SEEN = 0.5; /* share of the cells, sources by prompts, that a rate is estimated from */
+
 enum { MAX_SQL = 100000, MAX_ROWS = 1000000, STEPS_PER_CALL = 10000 };
 
 /* Clusters of values, numbered as they come: by a row's number or by a name. */
@@ -87,9 +89,10 @@ static void gather(sqlite3_context *context, int n_arguments, sqlite3_value **ar
 
 enum end { RATE_LOW, RATE_HIGH, MEAN_LOW, MEAN_HIGH, RATE_BOTH };
 
-static void give(sqlite3_context *context, enum end end, double low, double high) {
+/* adjusted: the rate that the interval is of, where it is not that of what is there; NaN. */
+static void give(sqlite3_context *context, enum end end, double low, double high, double adjusted) {
     const bool rate = end == RATE_LOW || end == RATE_HIGH || end == RATE_BOTH;
-    const double both[2] = {rate ? fmin(fmax(low, 0), 1) : low, rate ? fmin(fmax(high, 0), 1) : high};
+    const double both[3] = {rate ? fmin(fmax(low, 0), 1) : low, rate ? fmin(fmax(high, 0), 1) : high, adjusted};
     if (end == RATE_BOTH)
         sqlite3_result_blob(context, both, sizeof both, SQLITE_TRANSIENT);
     else
@@ -102,10 +105,33 @@ static void by_source(sqlite3_context *context, const struct gathered *g, enum e
     const struct lk_number *cr2 = &mean.cr2;
     if (lk_cluster_mean(g->values, g->clusters.of, g->n, 1 - alpha, &mean) || cr2->undefined || mean.n_clusters < 2)
         return;
-    if (cr2->low != 0 || cr2->high != 0) give(context, end, cr2->low, cr2->high);
+    if (cr2->low != 0 || cr2->high != 0) give(context, end, cr2->low, cr2->high, NAN);
 }
 
-/* Of a share among people and prompts like these, near 0 and 1 too. */
+/* Of the share of all outputs, where most sources have not met most prompts: the squared widths of the intervals by
+ * source and by prompt are added, which counts twice what is an output's own. Where all are alike, Wilson's of as many
+ * outputs as sources. */
+static void by_either(sqlite3_context *context, const struct gathered *g, enum end end, double alpha) {
+    struct lk_cluster_mean sources, prompts;
+    struct lk_number alike;
+    double sum = 0;
+    for (size_t i = 0; i < g->n; i++) sum += g->values[i];
+    const double mean = sum / (double)g->n;
+    if (mean <= 0 || mean >= 1) {
+        const int64_t n = g->clusters.n;
+        if (!lk_proportion(mean > 0 ? n : 0, n, LK_WILSON, 1 - alpha, &alike) && !alike.undefined)
+            give(context, end, alike.low, alike.high, NAN);
+        return;
+    }
+    if (lk_cluster_mean(g->values, g->clusters.of, g->n, 1 - alpha, &sources) || sources.cr2.undefined ||
+        lk_cluster_mean(g->values, g->prompts.of, g->n, 1 - alpha, &prompts) || prompts.cr2.undefined)
+        return;
+    const double width = hypot(sources.cr2.high - mean, prompts.cr2.high - mean);
+    give(context, end, mean - width, mean + width, NAN);
+}
+
+/* Of a share among people and prompts like these, near 0 and 1 too. Each source and prompt counts alike: where some
+ * have fewer outputs than others the rate is another than that of all outputs. */
 static enum lk_code by_both(sqlite3_context *context, const struct gathered *g, enum end end, double alpha) {
     const size_t n_s = (size_t)g->clusters.n, n_p = (size_t)g->prompts.n;
     int32_t *zeros = lk_calloc(n_s + n_p + 1, sizeof *zeros);
@@ -116,15 +142,21 @@ static enum lk_code by_both(sqlite3_context *context, const struct gathered *g, 
     struct lk_crossed_table table = {.n_sources = (int)n_s, .n_prompts = (int)n_p, .z = z, .prompts_are_all = n_p == 1};
     const struct lk_levels one = {zeros, 1};
     struct lk_crossed_rate rate = {0};
+    double sum = 0;
     for (size_t i = 0; i < g->n && !rc; i++) {
         const size_t source = (size_t)g->clusters.of[i], cell = source * n_p + (size_t)g->prompts.of[i];
         z[cell] += g->values[i], n[cell]++, outputs[source]++;
+        sum += g->values[i];
     }
     for (size_t i = 0; i < n_s * n_p && !rc; i++) z[i] = n[i] > 0 ? z[i] / n[i] : NAN;
     if (!rc) rc = lk_crossed_fill(z, (int)n_s, (int)n_p, &table.share_seen);
     if (!rc) rc = lk_residual_maker((int)n_p, &one, 1, &prompts);
     if (!rc) rc = lk_crossed_rates(&table, &one, &prompts, outputs, 1 - alpha, &rate, NULL);
-    if (!rc && !rate.undefined) give(context, end, rate.low, rate.high);
+    const double adjusted = fabs(rate.rate - sum / (double)g->n) > 1e-9 ? rate.rate : NAN;
+    if (!rc && table.share_seen < LEAST_SEEN)
+        by_either(context, g, end, alpha);
+    else if (!rc && !rate.undefined)
+        give(context, end, rate.low, rate.high, adjusted);
     lk_residual_maker_free(&prompts);
     lk_free(zeros);
     lk_free(z);
@@ -162,10 +194,10 @@ static void share(sqlite3_context *context, sqlite3_value **arguments, bool high
 
 /* An end of what rate_interval gives: NULL of another value. */
 static void end_of(sqlite3_context *context, sqlite3_value *interval, int end) {
-    double both[2];
+    double both[3];
     if (sqlite3_value_type(interval) != SQLITE_BLOB || sqlite3_value_bytes(interval) != sizeof both) return;
     memcpy(both, sqlite3_value_blob(interval), sizeof both);
-    sqlite3_result_double(context, both[end]);
+    if (!isnan(both[end])) sqlite3_result_double(context, both[end]);
 }
 
 static void interval_low(sqlite3_context *context, int n, sqlite3_value **arguments) {
@@ -176,6 +208,11 @@ static void interval_low(sqlite3_context *context, int n, sqlite3_value **argume
 static void interval_high(sqlite3_context *context, int n, sqlite3_value **arguments) {
     (void)n;
     end_of(context, arguments[0], 1);
+}
+
+static void interval_rate(sqlite3_context *context, int n, sqlite3_value **arguments) {
+    (void)n;
+    end_of(context, arguments[0], 2);
 }
 
 static void share_low(sqlite3_context *context, int n, sqlite3_value **arguments) {
@@ -215,11 +252,9 @@ enum lk_code lk_audit_functions(struct lk_audit *a) {
         const char *name;
         int n;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
-    } scalars[] = {{"interval_low", 1, interval_low},
-                   {"interval_high", 1, interval_high},
-                   {"share_low", 2, share_low},
-                   {"share_high", 2, share_high},
-                   {"mcnemar_p", 2, mcnemar_p}};
+    } scalars[] = {{"interval_low", 1, interval_low},   {"interval_rate", 1, interval_rate},
+                   {"interval_high", 1, interval_high}, {"share_low", 2, share_low},
+                   {"share_high", 2, share_high},       {"mcnemar_p", 2, mcnemar_p}};
     for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++)
         if (sqlite3_create_function_v2(a->sql.db, scalars[i].name, scalars[i].n, flags, a, scalars[i].call, NULL, NULL,
                                        NULL))

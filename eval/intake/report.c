@@ -59,8 +59,8 @@ struct report {
 struct cell {
     const char *heading, *row;
     int32_t column;
-    double k, n, value, low, high;
-    bool has_value, has_interval;
+    double k, n, value, low, high, adjusted;
+    bool has_value, has_interval, is_adjusted;
 };
 
 struct cells {
@@ -80,6 +80,7 @@ static enum lk_code add_cell(void *context, const struct lk_audit_row *row) {
     lk_audit_number(row, "n", &cell.n);
     cell.has_value = lk_audit_number(row, "value", &cell.value);
     cell.has_interval = lk_audit_number(row, "low", &cell.low) && lk_audit_number(row, "high", &cell.high);
+    cell.is_adjusted = lk_audit_number(row, "adjusted", &cell.adjusted);
     LK_TRY(lk_grow(&cells->list, &cells->capacity, cells->n + 1, sizeof *cells->list));
     cells->list[cells->n++] = cell;
     return LK_OK;
@@ -93,6 +94,8 @@ static void print_cell(struct lk_table *table, const struct cell *cell, bool dif
         lk_table_none(table, "no outputs");
     else if (difference)
         lk_table_points(table, cell->value);
+    else if (cell->n > 0 && cell->is_adjusted)
+        lk_table_rate_of(table, cell->adjusted, cell->k, cell->n);
     else if (cell->n > 0 && cell->k == (double)(int64_t)cell->k)
         lk_table_percent(table, (int64_t)cell->k, (int64_t)cell->n);
     else if (cell->n > 0)
@@ -101,7 +104,10 @@ static void print_cell(struct lk_table *table, const struct cell *cell, bool dif
         lk_table_none(table, "no outputs");
     if (!cell || cell->n <= 0) return;
     if (cell->has_interval) lk_table_interval(table, cell->low, cell->high);
-    lk_table_remark(table, "n = %.0f", cell->n);
+    if (cell->is_adjusted)
+        lk_table_remark(table, "n = %.0f, of which %.3g counted; adjusted", cell->n, cell->k);
+    else
+        lk_table_remark(table, "n = %.0f", cell->n);
 }
 
 static void print_cells(struct lk_table *table, const struct cells *cells, bool difference) {

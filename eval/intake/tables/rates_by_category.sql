@@ -4,7 +4,8 @@
 -- rows: Category
 -- note: Baseline arm. Intervals as in the rates by model.
 SELECT measure_display AS heading, category AS "row", model AS "column", sum(value) AS k, count(value) AS n,
-       interval_low(rate_interval(value, source_row, prompt_row)) AS low, interval_high(rate_interval(value, source_row, prompt_row)) AS high
+       interval_low(rate_interval(value, source_row, prompt_row)) AS low, interval_high(rate_interval(value, source_row, prompt_row)) AS high,
+       interval_rate(rate_interval(value, source_row, prompt_row)) AS adjusted
 FROM measured
 WHERE who = 'judges' AND arm = 'edited'
 GROUP BY measure_position, category, model_position

@@ -284,11 +284,13 @@ static void one_dies(void **state) {
     if (!gpu->hooks) skip();
     (void)state;
     struct rank ranks[2];
+    const int64_t live = lk_alloc_live();
     lk_cuda_ranks_patience(1e5, SILENCE_S);
     wait_at_most();
     run_both(ranks, die);
     alarm(0);
     gpu->fail_at(NULL, 0, 0, false);
+    assert_int_equal(lk_alloc_live(), live);
     for (int k = 0; k < 2; k++) {
         assert_int_equal(ranks[k].error.code, LK_E_DEVICE);
         if (!strstr(ranks[k].error.text, "rank 1 of 2, cuda:1 (") ||

@@ -254,9 +254,12 @@ enum lk_code lk_cuda_usable(int index, const struct lk_cuda_info *info) {
     if (info->driver_version / 1000 < lk_cuda_toolkit_major)
         return lk_fail(
             LK_E_DEVICE,
-            "cuda:%d: the driver is of CUDA %d.%d and the kernels of this build need CUDA %d or newer; update "
-            "the driver, or build with an older toolkit",
-            index, info->driver_version / 1000, info->driver_version % 1000 / 10, lk_cuda_toolkit_major);
+            "cuda:%d: the driver is of CUDA %d.%d and the kernels of this build need CUDA %d or newer; update the "
+            "driver to R%d or newer, or put the folder of NVIDIA's package cuda-compat-%d-0 into LD_LIBRARY_PATH "
+            "(data-centre GPUs alone)%s",
+            index, info->driver_version / 1000, info->driver_version % 1000 / 10, lk_cuda_toolkit_major,
+            lk_cuda_toolkit_major > 12 ? 580 : 525, lk_cuda_toolkit_major,
+            lk_cuda_toolkit_major > 12 ? ", or build with LIKENESS_PTXAS for drivers from R525 on (docs/gpu.md)" : "");
     if (info->block_bytes < LEAST_SHARED)
         return lk_fail(LK_E_DEVICE,
                        "cuda:%d: %s (compute capability %d.%d) gives a block at most %d KiB of shared memory and the "

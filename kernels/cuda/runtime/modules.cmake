@@ -2,6 +2,7 @@
 # them part of the program: modules.c is generated and takes the files in with .incbin. Without nvcc there are none, and
 # `--device cuda` says so.
 option(LIKENESS_CUDA "CUDA kernels, where nvcc is found" ON)
+set(LIKENESS_PTXAS "" CACHE FILEPATH "ptxas of CUDA 12: kernels for its drivers too, R525 and newer (tools/docs/gpu.md)")
 # The last place is where tools/dependencies puts the compiler.
 find_program(NVCC nvcc PATHS /usr/local/cuda/bin $ENV{CUDA_HOME}/bin $ENV{CUDA_PATH}/bin
              ${CMAKE_SOURCE_DIR}/build/cuda-compiler/nvidia/cu13/bin)
@@ -16,17 +17,29 @@ if(NVCC AND LIKENESS_CUDA)
   string(REGEX MATCH "release ([0-9]+)\\.([0-9]+)" nvcc_version "${nvcc_version}")
   set(cuda_toolkit_major ${CMAKE_MATCH_1})
   # -fmad=false: products and sums round where they are written, as on the CPU; kernels that want fma say fmaf.
-  set(NVCC_FLAGS -std=c++17 -O3 -fmad=false -lineinfo --no-compress -Werror all-warnings -Xptxas -warn-spills
-      -gencode arch=compute_80,code=[compute_80,sm_80] -gencode arch=compute_80,code=sm_90)
+  set(NVCC_FLAGS -std=c++17 -O3 -fmad=false -lineinfo -Werror all-warnings)
+  set(NVCC_CODE --no-compress -Xptxas -warn-spills -gencode arch=compute_80,code=[compute_80,sm_80] -gencode arch=compute_80,code=sm_90)
+  set(older_drivers ${CMAKE_CURRENT_LIST_DIR}/older_drivers.sh)
+  if(LIKENESS_PTXAS)
+    execute_process(COMMAND ${LIKENESS_PTXAS} --version OUTPUT_VARIABLE ptxas_version COMMAND_ERROR_IS_FATAL ANY)
+    string(REGEX MATCH "release ([0-9]+)\\.([0-9]+)" ptxas_version "${ptxas_version}")
+    set(cuda_toolkit_major ${CMAKE_MATCH_1})
+    message(STATUS "CUDA kernels: for drivers of CUDA ${cuda_toolkit_major} by ${LIKENESS_PTXAS}")
+  endif()
   file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/kernels/cuda/*.cu)
   file(MAKE_DIRECTORY ${cuda_folder})
   foreach(source ${cuda_sources})
     get_filename_component(name ${source} NAME_WE)
     set(fatbin ${cuda_folder}/${name}.fatbin)
+    set(flags ${NVCC_FLAGS} -I${CMAKE_SOURCE_DIR} -MD -MF ${fatbin}.d -MT ${fatbin})
+    set(compile ${NVCC} ${flags} ${NVCC_CODE} -fatbin ${source} -o ${fatbin})
+    if(LIKENESS_PTXAS)
+      set(compile sh ${older_drivers} ${NVCC} ${LIKENESS_PTXAS} ${source} ${fatbin} ${flags})
+    endif()
     add_custom_command(
       OUTPUT ${fatbin}
-      COMMAND ${NVCC} ${NVCC_FLAGS} -I${CMAKE_SOURCE_DIR} -MD -MF ${fatbin}.d -MT ${fatbin} -fatbin ${source} -o ${fatbin}
-      DEPENDS ${source}
+      COMMAND ${compile}
+      DEPENDS ${source} ${older_drivers}
       DEPFILE ${fatbin}.d
       COMMENT "nvcc ${name}.cu"
       VERBATIM)

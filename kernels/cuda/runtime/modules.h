@@ -16,4 +16,4 @@ extern const size_t lk_cuda_n_modules;
 extern const struct lk_cuda_kernel { const char *module, *name; } lk_cuda_kernels[];
 extern const size_t lk_cuda_n_kernels;
 
-extern const int lk_cuda_toolkit_major; /* that made them: a driver of an older CUDA cannot load them */
+extern const int lk_cuda_toolkit_major; /* that made the machine code: a driver of an older CUDA cannot load it */

@@ -27,7 +27,7 @@ struct rank {
     lk_cu_event waited;
     char name[128];
     double heard;         /* when its thread last came by here */
-    bool named;           /* as silent, in this run */
+    bool named;           /* as silent, in this stage */
     bool joined, waiting; /* has a placement for the run; is at the gate */
     int wanted;
     int64_t n_sent; /* all-gathers of the stage */

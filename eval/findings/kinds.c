@@ -10,19 +10,16 @@ static int kinds_used(const struct asked *a, int *least) {
     return lk_levels_used(&a->of_prompts[LK_KINDS], a->n_prompts, least);
 }
 
-/* Rates of the group and the others by the weights v of prompts, all of one sign. */
-static void rates(struct asked *a, const struct column *column, double *rate, double *other) {
+/* Rates of the group and of the others on the prompts of one side of the contrast of kinds: sign 1, or -1. */
+static void rates(struct asked *a, const struct column *column, const double *contrast, double sign, double *rate,
+                  double *other) {
+    for (int p = 0; p < a->n_prompts; p++) a->v[p] = fmax(sign * contrast[p], 0);
     *rate = lk_claim_rate(a, column->z, true);
     *other = lk_claim_rate(a, column->z, false);
 }
 
-/* v: the positive part of the contrast of kinds, or the negative one as a mean. */
-static void keep_side(struct asked *a, const double *contrast, double sign) {
-    for (int p = 0; p < a->n_prompts; p++) a->v[p] = fmax(sign * contrast[p], 0);
-}
-
-/* One kind against the mean of the others: the p of the difference of the group's differences, 1 where there is none.
- */
+/* One kind against the mean of the others, as contrast [n_prompts]: by how much the group's difference is larger there,
+ * and its p, 1 where there is no test. a->w is the group's. */
 static enum lk_code ask(struct asked *a, const struct lk_claims_family *family, const struct column *column, int kind,
                         double *contrast, double *p, double *difference) {
     const struct lk_crossed_table table = {a->n_sources, a->n_prompts, column->z, column->share_seen, false};
@@ -58,10 +55,8 @@ static enum lk_code look(struct asked *a, const struct lk_claims_family *family,
     double p, difference;
     LK_TRY(ask(a, family, column, best, contrast, &p, &difference));
     claim->by_kind = true, claim->kind = best;
-    keep_side(a, contrast, 1);
-    rates(a, column, &claim->kind_rate, &claim->kind_other);
-    keep_side(a, contrast, -1);
-    rates(a, column, &claim->rest_rate, &claim->rest_other);
+    rates(a, column, contrast, 1, &claim->kind_rate, &claim->kind_other);
+    rates(a, column, contrast, -1, &claim->rest_rate, &claim->rest_other);
     return LK_OK;
 }
 

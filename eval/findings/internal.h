@@ -42,6 +42,10 @@ const struct lk_levels *lk_claim_factor(const struct asked *a, const struct lk_c
 bool lk_claim_rivals(const struct asked *a, const struct lk_claims_family *family, int level, int other);
 /* How many levels that something has a level is compared with; -1: nothing has it. */
 int lk_claim_n_rivals(const struct asked *a, const struct lk_claims_family *family, int level);
+/* The attributes that one is judged beside: all others but those that are its levels pooled (an age group of an age),
+ * or whose levels it pools; what has the same groups under other names stays, and then neither can be told. Their
+ * number. */
+int lk_claim_others(const struct asked *a, int attribute, struct lk_levels *out);
 /* The residuals of the prompts under a family's question. */
 const struct lk_residual_maker *lk_claim_prompts(const struct asked *a, const struct lk_claims_family *family);
 

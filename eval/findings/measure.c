@@ -15,14 +15,30 @@ const char *lk_claim_too_few(const struct asked *a, const struct lk_crossed *r) 
     return !a->options->prompts_are_all && r->prompt_df < LEAST_DF ? "too few prompts" : NULL;
 }
 
+/* Whether sources of one level of the first attribute have one level of the second, each. */
+static bool determines(const struct asked *a, int first, int second) {
+    const int32_t *of = a->attributes[first].of, *then = a->attributes[second].of;
+    for (int s = 1; s < a->n_sources; s++)
+        for (int t = 0; t < s; t++)
+            if (of[s] == of[t] && then[s] != then[t]) return false;
+    return true;
+}
+
+int lk_claim_others(const struct asked *a, int attribute, struct lk_levels *out) {
+    int n = 0;
+    for (int f = 0; f < a->outcomes->n_attributes; f++) {
+        if (f == attribute || determines(a, attribute, f) != determines(a, f, attribute)) continue;
+        out[n++] = a->attributes[f];
+    }
+    return n;
+}
+
 /* Weights of the sources, and the attributes in an order that begins with the one that is asked about. */
 enum lk_code lk_claim_weigh(struct asked *a, int attribute, const struct lk_claim *claim, const char **why) {
     struct lk_levels ordered[LK_MAX_ATTRIBUTES];
     double contrast[LK_CROSSED_LEVELS];
-    int n = 0;
-    ordered[n++] = a->attributes[attribute];
-    for (int f = 0; f < a->outcomes->n_attributes; f++)
-        if (f != attribute) ordered[n++] = a->attributes[f];
+    ordered[0] = a->attributes[attribute];
+    const int n = 1 + lk_claim_others(a, attribute, ordered + 1);
     lk_level_contrast(a->n_sources, &ordered[0], claim->level, claim->against, contrast);
     for (int p = 0; p < a->n_prompts; p++) a->v[p] = 1.0 / a->n_prompts;
     return lk_contrast_weights(a->n_sources, ordered, n, contrast, a->w, why);

@@ -57,14 +57,6 @@ static enum lk_code choose_columns(const struct asked *a, struct lk_claims_famil
     return LK_OK;
 }
 
-/* Other attributes than the one. */
-static int others_of(const struct asked *a, int attribute, struct lk_levels *out) {
-    int n = 0;
-    for (int f = 0; f < a->outcomes->n_attributes; f++)
-        if (f != attribute) out[n++] = a->attributes[f];
-    return n;
-}
-
 static enum lk_code relabel(struct asked *a, struct lk_claims_family *family, struct judged *j) {
     const struct lk_crossed_tables tables = {a->n_sources, a->n_prompts, j->n, j->z};
     const struct lk_relabel how = {a->options->n_relabel, a->options->seed, a->options->prompts_are_all};
@@ -73,7 +65,7 @@ static enum lk_code relabel(struct asked *a, struct lk_claims_family *family, st
         return lk_relabel_prompts(&tables, &a->of_prompts[family->attribute],
                                   family->attribute == LK_SUBCATEGORIES ? &a->of_prompts[LK_KINDS] : NULL,
                                   a->attributes, a->outcomes->n_attributes, &how, &j->r);
-    const int n = others_of(a, family->attribute, others);
+    const int n = lk_claim_others(a, family->attribute, others);
     return lk_relabel_sources(&tables, &a->attributes[family->attribute], others, n, &a->of_prompts[LK_KINDS], &how,
                               &j->r);
 }
@@ -117,7 +109,7 @@ static enum lk_code stands_alone(struct asked *a, const struct lk_claims_family 
         LK_TRY(lk_contrast_weights(n, levels, 1, contrast, a->v, &why));
     } else {
         struct lk_levels ordered[LK_MAX_ATTRIBUTES] = {*levels};
-        const int n_others = others_of(a, family->attribute, ordered + 1);
+        const int n_others = lk_claim_others(a, family->attribute, ordered + 1);
         for (int p = 0; p < a->n_prompts; p++) a->v[p] = 1.0 / a->n_prompts;
         LK_TRY(lk_contrast_weights(n, ordered, 1 + n_others, contrast, a->w, &why));
     }

@@ -134,6 +134,8 @@ enum lk_code lk_image_decode(struct lk_image *out, const void *bytes, size_t n_b
         rc = lk_image_tiff_decode(out, b, n_bytes, name, max_pixels);
     else if (lk_bmp_has_signature(b, n_bytes))
         rc = lk_image_bmp_decode(out, b, n_bytes, name, max_pixels);
+    else if (!n_bytes)
+        rc = lk_fail(LK_E_IMAGE, "%s: the file is empty", name);
     else
         rc = lk_fail(
             LK_E_IMAGE,

@@ -213,7 +213,8 @@ enum lk_code lk_study_expand_t2i(struct lk_study *s, int e) {
     bool fair = false;
     for (int arm = 0; arm < N_ARMS; arm++) fair = fair || (arms[arm] && made[arm].arm == LK_T2I_FAIR);
     if (!rc && !fair && (x->fair || x->fair_assign))
-        rc = lk_study_bad(s, field_of(x, x->fair ? "fair.file" : "fair.assign", field), "goes with the arm fair");
+        rc = lk_study_bad(s, field_of(x, x->fair ? "fair.file" : "fair.assign", field),
+                          "goes with the arm fair: name it in \"arms\" (t2i generate: --arm fair)");
     if (x->fair && !strcmp(x->fair, "gender")) x->fair = NULL; /* the program's own */
     if (!rc && fair) rc = read_fair(s, x);
     if (!rc) rc = add_rows(s, x->table, &table);

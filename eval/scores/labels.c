@@ -52,6 +52,21 @@ static enum lk_code find_columns(const struct lk_csv *csv, struct columns *c) {
     return LK_OK;
 }
 
+/* A misspelled label is a column that nobody reads. */
+static enum lk_code find_unread(const struct lk_csv *csv, const struct columns *c, struct lk_names *out) {
+    const int read[] = {c->file_path,  c->prompt_id, c->model_tag, c->seed,       c->cfg,
+                        c->face_found, c->race,      c->race_conf, c->gender,     c->gender_conf,
+                        c->age,        c->age_conf,  c->skin_tone, c->skin_value, lk_csv_column(csv, "sha256")};
+    for (size_t i = 0; i < csv->n_columns; i++) {
+        int32_t number;
+        size_t k = 0;
+        while (k < sizeof read / sizeof *read && read[k] != (int)i) k++;
+        if (k < sizeof read / sizeof *read) continue;
+        LK_TRY(lk_names_number(out, csv->columns[i], strlen(csv->columns[i]), &number));
+    }
+    return LK_OK;
+}
+
 /* Of a cell that says something; 0 without the column or where it is missing. */
 static size_t length(const struct lk_csv *csv, int column) {
     const size_t n = column < 0 ? 0 : csv->cells[column].n;
@@ -138,6 +153,7 @@ enum lk_code lk_labels_read(struct lk_labels *out, const char *text, size_t n, c
     memset(out, 0, sizeof *out);
     LK_TRY(lk_csv_open(&csv, text, n, name));
     enum lk_code rc = find_columns(&csv, &columns);
+    if (!rc) rc = find_unread(&csv, &columns, &out->unread);
     for (bool more = true; !rc && more;) {
         rc = lk_csv_next(&csv, &more);
         if (!rc && more) rc = read_row(out, &csv, &columns);
@@ -150,5 +166,6 @@ enum lk_code lk_labels_read(struct lk_labels *out, const char *text, size_t n, c
 void lk_labels_free(struct lk_labels *labels) {
     lk_free(labels->list);
     lk_store_free(&labels->texts);
+    lk_names_free(&labels->unread);
     memset(labels, 0, sizeof *labels);
 }

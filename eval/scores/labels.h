@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "engine/base/names.h"
 #include "engine/base/status.h"
 #include "engine/base/store.h"
 
@@ -26,6 +27,7 @@ struct lk_labels {
     struct lk_label *list;
     size_t n, capacity;
     struct lk_store texts;
+    struct lk_names unread; /* columns */
 };
 
 /* CSV with file_path (or file, face_name_align, img_name) and at least one of race, gender, age. A word that is no

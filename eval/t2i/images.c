@@ -27,6 +27,7 @@ void lk_t2i_images_free(struct lk_t2i_images *images) {
     lk_names_free(&images->files);
     lk_names_free(&images->fair_levels);
     lk_names_free(&images->logged);
+    lk_names_free(&images->unread);
     lk_store_free(&images->texts);
     lk_text_free(&images->more);
     lk_t2i_images_init(images);
@@ -311,6 +312,11 @@ enum lk_code lk_t2i_images_labels(struct lk_t2i_images *images, const char *text
     for (size_t i = 0; !rc && i < labels.n; i++) {
         rc = lk_csv_next(&csv, &more);
         if (!rc) rc = take(images, &csv, labels.list[i], file);
+    }
+    for (size_t i = 0; !rc && i < labels.unread.n; i++) {
+        const char *column = labels.unread.list[i];
+        if (!is_ours(&csv, (size_t)lk_csv_column(&csv, column)))
+            rc = lk_names_number(&images->unread, column, strlen(column), &(int32_t){0});
     }
     lk_csv_close(&csv);
     lk_labels_free(&labels);

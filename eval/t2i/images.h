@@ -57,6 +57,7 @@ struct lk_t2i_images {
     struct lk_names ids;         /* prompts: those of the table first, in its order */
     struct lk_names files;       /* of labels */
     struct lk_names fair_levels; /* "ATTRIBUTE\tLEVEL\tLABEL": levels that fair instructions ask for */
+    struct lk_names unread;      /* columns of labels that mean nothing here */
     struct lk_names logged;      /* paths in the log; number i is log[i] */
     struct lk_t2i_logged *log;
     size_t log_capacity;

@@ -4,8 +4,11 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "eval/stats/proportion.h"
 #include "eval/stats/resampling/representation_sets.h"
 #include "eval/stats/special/special.h"
+
+enum { MOST_BY_SUBSET = 12 }; /* groups; of more, resamples alone */
 
 enum lk_code lk_representation_check_target(const double *target, int n_groups) {
     double sum = 0;
@@ -111,6 +114,31 @@ static double expanded(double tail, size_t n) {
     return sqrt(count / (count - 1)) * lk_t_quantile(tail, count - 1) / lk_normal_quantile(tail);
 }
 
+/* SPD is 2 (P(S) - t(S)), P and t the shares of the groups S that have more than their targets, and at least that for
+ * any other S. So Clopper-Pearson's upper end of P(S) bounds it in the S where that is most, whichever S is the true
+ * one; the lower end is taken of the S seen. What resamples cannot tell is in these ends: a group that none of the n
+ * pictures shows. Widens the number to them. */
+static void widen_exactly(const struct lk_representation *set, const int32_t *groups, double confidence,
+                          struct lk_number *number) {
+    int64_t counts[LK_REPRESENTATION_MAX_GROUPS] = {0}, n = (int64_t)number->n;
+    for (size_t i = 0; i < set->n; i++)
+        if (groups[i] >= 0) counts[groups[i]]++;
+    for (uint32_t subset = 1; set->n_groups <= MOST_BY_SUBSET && subset + 1 < 1u << set->n_groups; subset++) {
+        struct lk_number share;
+        int64_t count = 0;
+        double target = 0;
+        for (int g = 0; g < set->n_groups; g++) {
+            if (!(subset >> g & 1)) continue;
+            count += counts[g];
+            target += set->target[g];
+        }
+        if (lk_proportion(count, n, LK_CLOPPER_PEARSON, confidence, &share)) continue;
+        number->high = fmax(number->high, 2 * (share.high - target));
+        if (2 * (share.value - target) > number->value - 1e-12)
+            number->low = fmin(number->low, fmax(2 * (share.low - target), 0));
+    }
+}
+
 void lk_representation_bounds(const struct lk_representation *set, const double *rows, size_t n, double confidence,
                               const struct lk_number spd[3], double *scratch, struct lk_number bounds[3]) {
     int n_arms = set->other ? 2 : 1;
@@ -127,7 +155,9 @@ void lk_representation_bounds(const struct lk_representation *set, const double 
         double below = most.high * expanded(0.7 * alpha, number->n),
                above = -along.low * expanded(0.3 * alpha, number->n);
         number->low = fmin(fmax(number->value - below, 0), number->value);
-        number->high = fmax(fmin(number->value + above, limit), number->value);
+        number->high = number->value + above;
+        widen_exactly(set, arm ? set->other : set->base, confidence, number);
+        number->high = fmax(fmin(number->high, limit), number->value);
     }
     if (n_arms < 2 || bounds[2].undefined) return;
     const struct lk_number *a = &bounds[0], *b = &bounds[1];

@@ -35,6 +35,9 @@ struct lk_spd_change {
  *           where RR_g and target_g are within 2 sqrt(2 log log n) standard errors (twice Hansen's)
  *     high  SPD + the 1 - 0.3 alpha quantile of sum over g of -sign(g) e_g
  *
+ * Both are widened to Clopper-Pearson's ends of the shares of sets of groups, of up to 12 groups: resamples of pictures
+ * that are all of one group are all alike, and the truth is held in 95 % and more from one picture on.
+ *
  * SPD is the largest of all choices of signs: the true SPD is at least what the signs of RR say, and SPD exceeds it at
  * most by the sum in low. The change's ends are those of a difference of two such numbers (MOVER, Zou and Donner 2008),
  * correlated as the sums in high are, with the mean of the sum in low, a bias, added and not squared. Both quantiles

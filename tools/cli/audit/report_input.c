@@ -12,6 +12,7 @@
 #include "eval/judge/answers.h"
 #include "eval/judge/doubts.h"
 #include "eval/judge/legacy.h"
+#include "eval/scores/json_lines.h"
 #include "eval/scores/long_table.h"
 #include "tools/cli/audit/judge.h"
 #include "tools/cli/audit/known.h"
@@ -34,7 +35,8 @@ static enum lk_code read_scores(struct lk_dataset *data, const char *path) {
     return rc;
 }
 
-static enum lk_code read_answers(struct cli_report_input *in, const char *path, int slot, const char *check,
+/* named: by an option; a run's own file may be empty yet. */
+static enum lk_code read_answers(struct cli_report_input *in, const char *path, bool named, int slot, const char *check,
                                  answers_fn read) {
     struct lk_judge_report report = {0};
     char *text;
@@ -42,8 +44,14 @@ static enum lk_code read_answers(struct cli_report_input *in, const char *path, 
     LK_TRY(lk_read_file(path, LK_SCORES_MAX_BYTES, &text, &n));
     const struct lk_judge_import import = {
         .slot = slot, .check = slot ? check : NULL, .is_shown = cli_made_has, .pictures = &in->made};
-    enum lk_code rc = read(&in->data, text, n, path, &import, &report);
+    enum lk_code rc = !n || lk_is_json(text, n) ? read(&in->data, text, n, path, &import, &report)
+                                                : lk_fail(LK_E_INPUT,
+                                                          "%s: expected JSON lines of a judge; a table of scores goes "
+                                                          "to --scores",
+                                                          path);
     lk_free(text);
+    if (!rc && named && !report.n_records)
+        rc = lk_fail(LK_E_INPUT, "%s: expected answers of a judge, a line each, got none", path);
     if (!rc && *report.judge && !*in->options.judges[slot]) {
         in->options.judges[slot] = lk_dataset_text(&in->data, report.judge, strlen(report.judge));
         if (!in->options.judges[slot]) rc = lk_fail(LK_E_NOMEM, "report: out of memory for a judge's name");
@@ -90,7 +98,7 @@ static enum lk_code read_legacy(struct cli_report_input *in, const struct cli_re
 static enum lk_code read_found(struct cli_report_input *in, const char *run) {
     for (int slot = 0; slot < LK_N_JUDGES; slot++) {
         char *path = cli_judge_answers_found(run, slot);
-        enum lk_code rc = path ? read_answers(in, path, slot, NULL, lk_judge_answers_read) : LK_OK;
+        enum lk_code rc = path ? read_answers(in, path, false, slot, NULL, lk_judge_answers_read) : LK_OK;
         lk_free(path);
         LK_TRY(rc);
     }
@@ -100,14 +108,14 @@ static enum lk_code read_found(struct cli_report_input *in, const char *run) {
 static enum lk_code read_judges(struct cli_report_input *in, const struct cli_report_arguments *a) {
     const bool named = a->primary || a->secondary || a->pixel || a->scores || a->legacy.n;
     if (!named && a->runs.n == 1) LK_TRY(read_found(in, a->runs.values[0]));
-    if (a->primary) LK_TRY(read_answers(in, a->primary, 0, NULL, lk_judge_answers_read));
-    if (a->secondary) LK_TRY(read_answers(in, a->secondary, 1, a->check, lk_judge_answers_read));
+    if (a->primary) LK_TRY(read_answers(in, a->primary, true, 0, NULL, lk_judge_answers_read));
+    if (a->secondary) LK_TRY(read_answers(in, a->secondary, true, 1, a->check, lk_judge_answers_read));
     if (!a->pixel) return LK_OK;
     if (a->primary && a->secondary)
         return lk_fail(LK_E_USAGE, "--pixel: both judges are given; it can stand for one of them only");
     int slot = a->primary ? 1 : 0;
     if (!*in->options.judges[slot]) in->options.judges[slot] = "pixels";
-    return read_answers(in, a->pixel, slot, NULL, lk_pixel_scores_read);
+    return read_answers(in, a->pixel, true, slot, NULL, lk_pixel_scores_read);
 }
 
 enum rating_file { RATINGS, GOLD, PARTICIPANTS };

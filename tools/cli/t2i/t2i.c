@@ -124,6 +124,7 @@ static void print_images(const struct lk_t2i_images *images) {
     if (images->n_unmade)
         lk_log(LK_LOG_INFO, "%zu more were asked for and not made: refused, placeholders or faults", images->n_unmade);
     if (images->n_unlabelled) lk_log(LK_LOG_WARNING, "%zu pictures in the log have no labels", images->n_unlabelled);
+    cli_print_unread("labels", &images->unread);
     for (size_t f = 0; f < images->files.n; f++) cli_print_rejects(images->files.list[f], &images->rejects[f]);
 }
 
@@ -235,6 +236,11 @@ enum lk_code cli_t2i_metrics(const struct cli_arguments *arguments) {
                                        : lk_t2i_report_write(&metrics, &options, arguments->output);
     if (!rc && !is_csv(arguments->output)) rc = cli_findings_print(arguments->output);
     if (!rc) print_metrics(&metrics);
+    size_t n_refused = 0;
+    for (size_t f = 0; f < study.images.files.n; f++) n_refused += study.images.rejects[f].n;
+    if (!rc && n_refused)
+        rc = lk_fail(LK_E_PARTIAL, "t2i metrics: %zu of %zu records were refused; %s is of the others", n_refused,
+                     study.images.n_records, arguments->output);
     lk_t2i_metrics_free(&metrics);
     lk_t2i_images_free(&study.images);
     lk_t2i_images_free(&study.reference);

@@ -47,7 +47,9 @@ const struct cli_verb cli_t2i_verbs[] = {
                   "--classifier fairface.safetensors --faces yunet.safetensors"),
      .says = SAYS(
          {"output", "DIR", "the folder of the pictures and their log"},
-         {"csv", NULL, "a prompt table of one's own [default: the study's]"},
+         {"csv", NULL,
+          "a prompt table of one's own: columns prompt_id, natural_prompt and, if need be, role_label, gender_spec, "
+          "rewrite_prompt [default: the study's]"},
          {"seeds", NULL, "a picture of each seed from A to B, both included"},
          {"cfg", NULL,
           "the guidance of FLUX.2, Stable Diffusion and Stable Cascade, the true guidance scale of the others; give it "
@@ -83,7 +85,9 @@ const struct cli_verb cli_t2i_verbs[] = {
      .says = SAYS(
          {"model", "NAME", "the model, as the service names it"},
          {"output", "DIR", "the folder of the pictures and their log"},
-         {"csv", NULL, "a prompt table of one's own [default: the study's]"},
+         {"csv", NULL,
+          "a prompt table of one's own: columns prompt_id, natural_prompt and, if need be, role_label, gender_spec, "
+          "rewrite_prompt [default: the study's]"},
          {"seeds", NULL, "a picture of each seed from A to B, both included"},
          {"arm", NULL, "none, rewrite, diversity or safety; give it again for more"},
          {"images-url", NULL, "what /images/generations stands behind, as https://api.openai.com/v1"},
@@ -95,7 +99,9 @@ const struct cli_verb cli_t2i_verbs[] = {
          {"requests-per-minute", NULL, "how many requests may begin"})},
     {VERB("import", cli_t2i_import, "read the log of a model that is not run here"),
      .options = "log in output overwrite",
-     .text = "Writes the log of those of its pictures that are there, with sizes and digests, and of what was refused.",
+     .text = "Writes the log of those of its pictures that are there, with sizes and digests, and of what was refused. "
+             "A line has prompt_id, model_tag, seed, file_path and, if need be, cfg, arm and outcome (made, refused, "
+             "placeholder or fault); a refusal has no file_path.",
      .says = SAYS({"output", "FILE.csv", "the log [default: stdout]"}, LOG)},
     {VERB("label", cli_t2i_label, "write what is perceived in a log's pictures"),
      .options = "output! log in labeler model classifier faces batch overwrite devices " MACHINE,

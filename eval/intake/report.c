@@ -1,4 +1,3 @@
-#include "eval/intake/report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,9 +9,8 @@
 #include "eval/data/data.h"
 #include "eval/document/files.h"
 #include "eval/document/page.h"
-#include "eval/intake/compare.h"
-#include "eval/intake/findings.h"
-#include "eval/intake/refusals.h"
+#include "eval/intake/audit.h"
+#include "eval/intake/internal.h"
 
 /* The order within a section. */
 static const char *const tables[] = {"rates_by_model",

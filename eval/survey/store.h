@@ -41,7 +41,7 @@ bool lk_survey_is_valid(const struct lk_survey_study *study, const struct lk_sur
  * frees both. */
 struct lk_ratings_import;
 enum lk_code lk_survey_ratings(struct lk_survey *s, struct lk_ratings_import *import);
-/* export_csv.c: a cell of a table for people: quoted; a text that a spreadsheet would take for a formula gets a '
+/* export.c: a cell of a table for people: quoted; a text that a spreadsheet would take for a formula gets a '
  * before it. */
 void lk_survey_csv_text(struct lk_text *out, const char *text);
 /* session.c: the salted hash of an id as typed, by lk_rater_id. */

@@ -1,4 +1,4 @@
-#include "tools/attack/field.h"
+#include "tools/attack/campaign.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "tools/attack/mutate.h"
+#include "tools/attack/campaign.h"
 
 #include <ctype.h>
 #include <sqlite3.h>

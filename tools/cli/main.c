@@ -13,9 +13,7 @@
 #include "engine/base/status.h"
 #include "eval/study/sql.h"
 #include "tools/cli/audit/pairs.h"
-#include "tools/cli/core/help.h"
-#include "tools/cli/core/outputs.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 #include "weights/checkpoint.h"
 
 /* The threads that the OpenMP runtime will ask for. It ends the program with code 1 when it cannot have them. */

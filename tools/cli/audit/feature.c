@@ -16,7 +16,6 @@
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/audit/shares.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
 
 struct extractor {

@@ -7,7 +7,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "engine/base/log.h"
-#include "eval/intake/report.h"
+#include "eval/intake/audit.h"
 #include "eval/judge/pixel.h"
 #include "eval/judge/prompt.h"
 #include "eval/scores/dataset.h"
@@ -15,7 +15,7 @@
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/audit/report_input.h"
 #include "tools/cli/audit/review.h"
-#include "tools/cli/core/print.h"
+#include "tools/cli/cli.h"
 
 struct asker {
     struct lk_judge_prompts *prompts;

@@ -14,8 +14,7 @@
 #include "tools/cli/audit/known.h"
 #include "tools/cli/audit/pairs.h"
 #include "tools/cli/audit/shares.h"
-#include "tools/cli/core/draw.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 
 /* Items that are asked about between two writes, in multiples of those that are asked at a time. */

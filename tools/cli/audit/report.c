@@ -1,10 +1,8 @@
 #include <stdio.h>
 
-#include "eval/intake/report.h"
+#include "eval/intake/audit.h"
 
 #include "tools/cli/cli.h"
-#include "tools/cli/core/outputs.h"
-#include "tools/cli/core/print.h"
 #include "tools/cli/audit/report_input.h"
 #include "tools/cli/audit/report_runs.h"
 #include "tools/cli/audit/review.h"

@@ -9,11 +9,10 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
-#include "eval/intake/compare.h"
+#include "eval/intake/audit.h"
 #include "eval/report/compare.h"
 #include "tools/cli/audit/report_runs.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/outputs.h"
 
 /* Settings of the analysis without which two reports' numbers are not of one kind. */
 static const char *const shared[] = {"judges",         "thresholds",  "rounding",    "alpha",

@@ -1,4 +1,4 @@
-#include "tools/cli/core/draw.h"
+#include "tools/cli/cli.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "tools/cli/core/outputs.h"
+#include "tools/cli/cli.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +9,6 @@
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/file.h"
-#include "tools/cli/core/print.h"
 
 static bool same(const char *path, const struct stat *output) {
     struct stat st;

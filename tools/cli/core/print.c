@@ -1,4 +1,4 @@
-#include "tools/cli/core/print.h"
+#include "tools/cli/cli.h"
 
 #include "engine/base/log.h"
 #include "eval/document/table.h"

@@ -9,7 +9,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/utf8.h"
 #include "engine/image/image.h"
-#include "tools/cli/core/outputs.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 
 static bool same_file(const char *path, const struct stat *s) {

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "tools/cli/cli.h"
-#include "tools/cli/core/print.h"
 #include "models/recipe.h"
 
 static void line(const char *key, const char *text) {

@@ -3,7 +3,6 @@
 
 #include "models/quantize.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/print.h"
 
 #define MOST_KINDS 32 /* of ranks and scales that are told apart */
 

@@ -7,7 +7,6 @@
 #include "engine/device.h"
 #include "models/pipeline.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/print.h"
 
 /* The processor's name as the kernel gives it; "" where it gives none. */
 static void cpu_model(char *out, size_t size) {

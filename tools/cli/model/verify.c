@@ -5,7 +5,6 @@
 #include "engine/base/alloc.h"
 #include "models/quantize.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/print.h"
 #include "weights/checkpoint.h"
 #include "weights/verify.h"
 

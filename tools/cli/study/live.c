@@ -1,4 +1,4 @@
-#include "tools/cli/study/live.h"
+#include "tools/cli/study/local.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "engine/base/digest.h"
 #include "eval/data/data.h"
 #include "eval/survey/store.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 
 static const char address[] = "127.0.0.1";
 

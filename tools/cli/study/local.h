@@ -2,6 +2,10 @@
  * share. */
 #pragma once
 
+#include <pthread.h>
+
+#include "eval/design/selection.h"
+#include "tools/cli/study/runner.h"
 #include "tools/cli/survey/http.h"
 
 struct local_site {
@@ -25,3 +29,38 @@ enum lk_code local_file(const struct local_site *site, const char *name, const c
 enum lk_code local_check_bind(const struct local_site *site, const char *bind);
 /* Makes the tokens, prints the link and serves until a signal comes. */
 enum lk_code local_serve(struct local_site *site, int port);
+
+/* serve study: the pages of a run while it goes on. They change nothing. */
+enum { LIVE_PICTURES = 12, LIVE_FAILURES = 20 };
+
+struct live_site {
+    struct local_site site; /* of live_local_site */
+    const char *folder;
+    int64_t (*now)(void);
+};
+extern const struct local_site live_local_site;
+
+/* What a page shows. */
+struct live_view {
+    struct lk_journal_counts counts;
+    struct live_picture {
+        int64_t index, ended_ms;
+        char name[LK_STUDY_NAME_BYTES], digest[9];
+    } latest[LIVE_PICTURES]; /* the last one first */
+    int n_latest, n_failures;
+    struct lk_text failures; /* of the first of them, as lines of a list */
+    double per_hour;         /* over the last hour, or as long as it has run in that; 0: none */
+    int64_t now_ms;
+};
+void live_page(const struct live_site *site, const struct live_view *view, struct lk_text *out);
+
+/* The selection's pages: one per cell, with seven candidates side by side. */
+struct selection_server {
+    struct local_site site; /* of selection_site */
+    struct lk_selection *selection;
+    pthread_mutex_t lock; /* of the selection */
+    const char *actor;
+    char *pictures[LK_N_SOURCES][LK_N_POOLS]; /* absolute paths */
+};
+
+extern const struct local_site selection_site;

@@ -14,7 +14,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/study/runner.h"
 #include "tools/cli/study/study.h"
 

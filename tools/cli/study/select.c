@@ -6,7 +6,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
 #include "eval/design/selection.h"
-#include "tools/cli/core/outputs.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/study/study.h"
 
 enum { MAX_TABLE_BYTES = 1 << 28 };

@@ -1,5 +1,4 @@
 /* The study as one file: made and checked. */
-#include "tools/cli/core/outputs.h"
 #include "tools/cli/study/study.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* The survey's pages over HTTP. Requests are read and answered without a socket (request.c, routes.c, pages_*.c), so
- * that tests and the fuzzer can call them; server.c brings them to libmicrohttpd, and those of other pages
- * (tools/cli/study/selection.c) too. */
+/* The survey's pages over HTTP. Requests are read and answered without a socket (routes.c, page*.c, and the readers of
+ * server.c), so that tests and the fuzzer can call them; server.c brings them to libmicrohttpd, and those of other
+ * pages (tools/cli/study/selection.c) too. */
 #pragma once
 
 #include <pthread.h>

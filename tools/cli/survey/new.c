@@ -15,7 +15,6 @@
 #include "eval/study/factors.h"
 #include "tools/cli/audit/known.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/draw.h"
 #include "tools/cli/study/runner.h"
 #include "tools/cli/survey/http.h"
 

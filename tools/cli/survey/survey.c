@@ -13,7 +13,6 @@
 #include "engine/base/log.h"
 #include "eval/data/data.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/signals.h"
 #include "tools/cli/survey/http.h"
 
 struct opened {

@@ -7,8 +7,7 @@
 #include "eval/document/table_print.h"
 #include "models/clip/clip.h"
 #include "models/recipe.h"
-#include "tools/cli/core/outputs.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/t2i/t2i.h"
 
 struct probe {

@@ -9,7 +9,7 @@
 #include "eval/document/page_image.h"
 #include "models/face/yunet.h"
 #include "tools/cli/t2i/t2i.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 
 enum { SIDE = 256, MAX_FACES = 64, ROW = 6 };
 static const char advisory[] =

@@ -10,7 +10,7 @@
 #include "eval/scores/csv.h"
 #include "eval/scores/dataset.h"
 #include "eval/t2i/post_filter.h"
-#include "tools/cli/core/outputs.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/t2i/t2i.h"
 
 enum { MOST_PICTURE_BYTES = 1 << 30 };

@@ -5,7 +5,7 @@
 #include "eval/document/table_print.h"
 #include "eval/hosted/placeholder.h"
 #include "tools/cli/t2i/t2i.h"
-#include "tools/cli/core/outputs.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 
 /* A picture of the log that can be read. */

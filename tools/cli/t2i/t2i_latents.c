@@ -10,7 +10,7 @@
 #include "eval/document/table_print.h"
 #include "eval/scores/csv.h"
 #include "eval/scores/dataset.h"
-#include "tools/cli/t2i/t2i_replay.h"
+#include "tools/cli/t2i/t2i.h"
 
 enum { SIDE = 2 }; /* quarters */
 

@@ -17,7 +17,7 @@
 #include "eval/t2i/tokens.h"
 #include "models/embeds.h"
 #include "tools/cli/t2i/t2i.h"
-#include "tools/cli/core/outputs.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/stats/stats.h"
 

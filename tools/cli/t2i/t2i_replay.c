@@ -1,4 +1,4 @@
-#include "tools/cli/t2i/t2i_replay.h"
+#include "tools/cli/t2i/t2i.h"
 
 #include <string.h>
 
@@ -6,7 +6,7 @@
 #include "engine/base/log.h"
 #include "eval/study/random.h"
 #include "eval/t2i/rebalance.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 #include "weights/config_identity.h"
 #include "weights/lora/lora.h"
 

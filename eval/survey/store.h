@@ -27,8 +27,6 @@ extern const char *const lk_survey_advice;
  * long as the connection is open; and that every row is intact and none is gone. */
 enum lk_code lk_survey_seal_functions(struct lk_survey *s);
 enum lk_code lk_survey_seal_new(struct lk_survey *s);
-enum lk_code lk_survey_seal_keep(struct lk_survey *s);
-enum lk_code lk_survey_seal_check(struct lk_survey *s);
 /* check.c: the file is whole, its tables are ours, and each value is one that this study can have. LK_E_INPUT with
  * table, row and column. */
 enum lk_code lk_survey_check(struct lk_survey *s, const char *schema);

@@ -7,7 +7,7 @@
 #include "engine/base/digest.h"
 #include "tests/common/survey.h"
 #include "tests/common/test.h"
-#include "tools/cli/study/local.h"
+#include "tools/cli/study/live.h"
 
 static const int64_t now_is = 1768644000000; /* 2026-01-17T10:00:00Z */
 static char folder[500], hash[65];

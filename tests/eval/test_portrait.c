@@ -5,7 +5,7 @@
 #include "engine/base/alloc.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/test.h"
-#include "tools/portrait/editor.h"
+#include "tools/portrait/edits.h"
 #include "tools/portrait/read.h"
 
 enum { SIZE = 64 };

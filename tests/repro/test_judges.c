@@ -9,7 +9,7 @@
 #include "eval/stats/agreement/kappa.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/test.h"
-#include "tools/portrait/editor.h"
+#include "tools/portrait/edits.h"
 #include "tools/portrait/read.h"
 
 enum { SIZE = 64, N_FAMILIES = 2, MOST = 1000, BUNCH = 8 };

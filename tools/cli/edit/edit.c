@@ -3,9 +3,122 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "models/recipe.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/rewrite.h"
+
+/* Whether this build can be expected to give the recorded bits at all. */
+static enum lk_code check(const struct lk_recipe *r, const struct cli_arguments *a) {
+    if (r->numerics_version != LK_NUMERICS_VERSION)
+        lk_log(LK_LOG_WARNING, "made with numerics version %lld, this is %d: the bits may differ",
+               (long long)r->numerics_version, LK_NUMERICS_VERSION);
+    if (!r->configs)
+        lk_log(
+            LK_LOG_WARNING,
+            "made by version %s, which did not record the model's configs: a scheduler or tokenizer that was changed "
+            "since shows only in the values below, or in the pixels",
+            r->version);
+    if (r->text_encoder_isa && !a->job.request.prompt_embeds)
+        lk_log(LK_LOG_WARNING,
+               "its prompts were encoded on %s, by `embed`: without that file (--prompt-embeds) the bits "
+               "will differ",
+               r->text_encoder_isa);
+    if (r->n_images != a->n_images)
+        return lk_fail(LK_E_USAGE, "--image: expected the recipe's images, %d of them in its order (see: show), got %d",
+                       r->n_images, a->n_images);
+    if (!r->mask.file != !a->job.request.mask)
+        return lk_fail(LK_E_USAGE, "--mask: expected %s, got %s",
+                       r->mask.file ? "the recipe's (see: show)" : "none, as in the recipe",
+                       a->job.request.mask ? a->job.request.mask : "none");
+    if (a->replay_cache && !r->n_cached)
+        return lk_fail(LK_E_USAGE, "--replay-cache: the recipe has no step cache; leave it out");
+    return LK_OK;
+}
+
+/* What computed then, where it can again: NVIDIA's libraries need a cuda device. */
+static void choose_library(const char **library, const struct lk_recipe *r, const struct lk_job *given) {
+    if (!strcmp(*library, "own") || !strncmp(given->run.device, "cuda", 4)) return;
+    lk_log(LK_LOG_WARNING, "made on %s with %s, this is %s: the bits will differ", r->job.run.device, *library,
+           given->run.device);
+    *library = "own";
+}
+
+void cli_rerun_job(struct lk_job *job, const struct lk_recipe *r, const struct lk_job *given) {
+    *job = *given;
+    for (size_t i = 0; i < lk_n_parameters; i++)
+        if (!lk_parameters[i].machine) lk_parameter_copy(&lk_parameters[i], job, &r->job);
+    choose_library(&job->run.gemm, r, given);
+    choose_library(&job->run.conv, r, given);
+}
+
+/* The recipe's adapters among the files given, in its order and with its scales; `texts` holds what the job is told. */
+static enum lk_code match_loras(const struct lk_recipe *r, struct lk_job *job, char *texts[LK_MAX_LORAS]) {
+    const struct lk_job_run given = job->run;
+    char digests[LK_MAX_LORAS][65];
+    if (given.n_loras != r->n_loras)
+        return lk_fail(LK_E_USAGE, "--lora: expected the recipe's files, %d of them (see: show), got %d", r->n_loras,
+                       given.n_loras);
+    for (int i = 0; i < given.n_loras; i++) {
+        struct lk_loras *one;
+        LK_TRY(lk_loras_open_whole(&one, &given.loras[i], 1, true));
+        memcpy(digests[i], one->list[0].sha256, sizeof digests[i]);
+        lk_loras_close(one);
+    }
+    for (int i = 0; i < r->n_loras; i++) {
+        int k = 0;
+        while (k < given.n_loras && strcmp(digests[k], r->loras[i].sha256) != 0) k++;
+        if (k == given.n_loras)
+            return lk_fail(LK_E_CHANGED, "--lora: none of the files given is the recipe's %s with SHA-256 %s",
+                           r->loras[i].file, r->loras[i].sha256);
+        size_t length;
+        double scale;
+        LK_TRY(lk_lora_split(given.loras[k], &length, &scale));
+        texts[i] = lk_format("%.*s=%.17g", (int)length, given.loras[k], r->loras[i].scale);
+        if (!texts[i]) return lk_fail(LK_E_NOMEM, "--lora: out of memory");
+        job->run.loras[i] = texts[i];
+    }
+    return LK_OK;
+}
+
+enum lk_code cli_rerun(const struct cli_arguments *a) {
+    struct lk_recipe r;
+    enum lk_code rc = lk_recipe_read(&r, a->positional);
+    if (rc) return rc;
+    rc = check(&r, a);
+    if (!rc) {
+        struct cli_job job = {.n_images = a->n_images, .output = a->output, .quality = (int)a->quality};
+        struct cli_jobs jobs = {.list = &job,
+                                .n = 1,
+                                .model = a->model,
+                                .jobs_per_visit = 1,
+                                .preview = {a->preview, (int)a->preview_every, false},
+                                .overwrite = a->overwrite,
+                                .recipe = a->positional,
+                                .weights_identity = r.weights_identity,
+                                .configs = r.configs,
+                                .allow_other = a->allow_other};
+        char *loras[LK_MAX_LORAS] = {NULL};
+        cli_rerun_job(&job.job, &r, &a->job);
+        job.job.request.mask_sha256 = r.mask.sha256;
+        job.job.request.replay_cache = a->replay_cache ? &r.cache : NULL;
+        job.rewrite.record = r.rewrite;
+        rc = a->rewrite.prompts ? cli_rewrite_again(a, &r) : LK_OK;
+        if (!rc) rc = match_loras(&r, &job.job, loras);
+        for (int i = 0; i < a->n_images; i++) {
+            job.images[i] = a->images[i];
+            job.image_sha256[i] = r.images[i].sha256;
+            job.as_stored[i] = !r.images[i].converted_from;
+        }
+        if (!rc) rc = cli_jobs_run(&jobs);
+        if (!rc) rc = lk_recipe_compare(&r, a->positional, a->output);
+        if (rc == LK_E_CONFLICT && a->allow_other) rc = LK_OK;
+        for (int i = 0; i < r.n_loras; i++) lk_free(loras[i]);
+    }
+    lk_recipe_free(&r);
+    return rc;
+}
 
 /* FILE_s7.png of FILE.png. */
 static char *name_seed(const char *output, uint64_t seed) {

@@ -7,7 +7,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
-#include "eval/hosted/placeholder.h"
+#include "eval/hosted/classify.h"
 #include "tools/cli/study/runner.h"
 #include "tools/cli/study/study.h"
 

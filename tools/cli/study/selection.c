@@ -1,5 +1,5 @@
 /* serve selection: the pages on this machine alone, for who has the token. */
-#include "tools/cli/study/local.h"
+#include "tools/cli/study/live.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -148,8 +148,6 @@ enum lk_code page_item(struct survey_page *page, int position);
 enum lk_code page_practice(struct survey_page *page, bool answered);
 enum lk_code page_left(struct survey_page *page); /* the session has ended */
 enum lk_code page_done(struct survey_page *page);
-enum lk_code page_admin(struct survey_page *page);
-void page_exports(const struct survey_page *page); /* links to them */
 /* /admin and what lies below it: pages and exports for who bears the token or has a session, the form that opens one,
  * and its end. */
 enum lk_code page_admin_enter(struct survey_page *page, const struct survey_request *request, const char *path);

@@ -16,7 +16,7 @@
 #include "engine/base/file.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
-#include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/portrait/read.h"
 
 struct measuring {

@@ -12,7 +12,7 @@
 #include "engine/base/log.h"
 #include "engine/base/status.h"
 #include "eval/study/sql.h"
-#include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 #include "weights/checkpoint.h"
 

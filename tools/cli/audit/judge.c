@@ -1,4 +1,4 @@
-#include "tools/cli/audit/judge.h"
+#include "tools/cli/audit/audit.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -14,10 +14,6 @@
 #include "eval/judge/pixel.h"
 #include "eval/judge/prompt.h"
 #include "eval/scores/dataset.h"
-#include "tools/cli/audit/known.h"
-#include "tools/cli/audit/pairs.h"
-#include "tools/cli/audit/report_input.h"
-#include "tools/cli/audit/review.h"
 #include "tools/cli/cli.h"
 
 /* The judges that a study names, each asked about the pictures of its run; their answers lie in RUN/judges. */

@@ -9,11 +9,7 @@
 #include "engine/base/digest.h"
 #include "engine/base/log.h"
 #include "eval/judge/seeing.h"
-#include "tools/cli/audit/judge.h"
-#include "tools/cli/audit/judge_done.h"
-#include "tools/cli/audit/known.h"
-#include "tools/cli/audit/pairs.h"
-#include "tools/cli/audit/shares.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 

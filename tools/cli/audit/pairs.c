@@ -1,4 +1,4 @@
-#include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/audit.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -15,7 +15,6 @@
 #include "eval/design/study.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
-#include "tools/cli/audit/known.h"
 #include "tools/cli/study/runner.h"
 
 enum lk_code cli_run_study(struct lk_study **study, const char *run, const char *file) {

@@ -11,9 +11,7 @@
 #include "engine/base/text.h"
 #include "eval/intake/audit.h"
 #include "eval/report/compare.h"
-#include "tools/cli/audit/report_input.h"
-#include "tools/cli/audit/report_runs.h"
-#include "tools/cli/audit/review.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 
 static void print_rate(struct lk_rate rate) {

@@ -1,4 +1,4 @@
-#include "tools/cli/audit/shares.h"
+#include "tools/cli/audit/audit.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 #include "engine/base/text.h"
 #include "models/recipe.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/edit/rewrite.h"
+#include "tools/cli/edit/job.h"
 
 static void line(const char *key, const char *text) {
     printf("%-11s ", key);

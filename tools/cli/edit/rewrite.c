@@ -1,4 +1,4 @@
-#include "tools/cli/edit/rewrite.h"
+#include "tools/cli/edit/job.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
 #include "engine/base/log.h"
 #include "eval/hosted/classify.h"
 #include "tools/cli/study/runner.h"
-#include "tools/cli/study/study.h"
 
 struct study_hosted {
     const struct lk_study_hosted *of;

@@ -14,7 +14,6 @@
 #include "engine/base/file.h"
 #include "engine/base/log.h"
 #include "tools/cli/study/runner.h"
-#include "tools/cli/study/study.h"
 
 /* What is on record of a run: how far it is, whether its pictures are still those. */
 

@@ -13,7 +13,7 @@
 #include "eval/data/data.h"
 #include "eval/survey/store.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/study/study.h"
+#include "tools/cli/study/runner.h"
 
 static const char address[] = "127.0.0.1";
 

@@ -8,7 +8,6 @@
 #include "engine/base/log.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/study/runner.h"
-#include "tools/cli/study/study.h"
 
 struct made {
     int64_t index;

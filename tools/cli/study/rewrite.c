@@ -12,9 +12,8 @@
 #include "eval/intake/audit.h"
 #include "eval/study/prompts.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/edit/rewrite.h"
+#include "tools/cli/edit/job.h"
 #include "tools/cli/study/runner.h"
-#include "tools/cli/study/study.h"
 
 /* The prompts that a study may use: as a table, as texts, by group, and what is to be known of the 50 sentences. */
 

@@ -16,7 +16,6 @@
 #include "engine/base/log.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/study/runner.h"
-#include "tools/cli/study/study.h"
 
 /* How far a run is: a line on the terminal (elsewhere every 30 s), or JSON every 10 s. */
 

@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "engine/base/alloc.h"
-#include "tools/cli/study/study.h"
+#include "tools/cli/study/runner.h"
 
 /* The page of one cell. It works without a script; the script adds keys. */
 

@@ -1,5 +1,5 @@
 /* The study as one file: made and checked. */
-#include "tools/cli/study/study.h"
+#include "tools/cli/study/runner.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "engine/image/image.h"
 #include "eval/design/selection.h"
 #include "eval/scores/dataset.h"
-#include "tools/cli/audit/judge.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 
 /* The choice of a study's sources: candidate pools, the final set, its check. */

@@ -9,7 +9,7 @@
 #include "eval/human/ratings.h"
 #include "eval/study/packing.h"
 #include "eval/survey/pay.h"
-#include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/survey/http.h"
 

@@ -16,8 +16,7 @@
 #include "eval/data/data.h"
 #include "eval/design/study.h"
 #include "eval/survey/study.h"
-#include "tools/cli/audit/known.h"
-#include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/survey/http.h"
 

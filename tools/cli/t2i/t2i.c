@@ -19,7 +19,7 @@
 #include "eval/t2i/post_filter.h"
 #include "eval/t2i/report.h"
 #include "models/embeds.h"
-#include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 

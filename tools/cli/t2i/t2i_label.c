@@ -20,7 +20,7 @@
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
 #include "eval/study/factors.h"
-#include "tools/cli/audit/shares.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/t2i/t2i.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"

@@ -17,7 +17,7 @@
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
 #include "tools/cli/audit/audit.h"
-#include "tools/portrait/read.h"
+#include "tools/portrait/portrait.h"
 
 struct measuring {
     struct lk_prompts prompts;

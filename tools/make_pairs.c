@@ -21,8 +21,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
 #include "eval/study/factors.h"
-#include "tools/portrait/edits.h"
-#include "tools/portrait/read.h"
+#include "tools/portrait/portrait.h"
 
 /* A study of drawn editors, as files: what a run of models would leave, without models. */
 

@@ -9,6 +9,31 @@
 #include "eval/study/prompts.h"
 #include "eval/t2i/fair.h"
 
+/* The table of a study file's settings. Private to eval/design. */
+
+/* TABLE: the name of a file, or the table itself. */
+enum kind { TEXT, FILE_NAME, TABLE, CHOICE, INT, NUMBER, FLAG, LIST, OBJECT };
+
+struct setting {
+    const char *key;
+    enum kind kind;
+    const char *choices;   /* "full|custom" */
+    const char *otherwise; /* the default; NULL: none */
+    double min, max;
+    size_t offset;
+    const char *help;
+};
+
+/* Each ends with a key of NULL. */
+extern const struct setting lk_study_settings[];
+extern const struct setting *const lk_experiment_settings[LK_N_EXPERIMENTS];
+extern const struct setting lk_analysis_settings[], lk_model_settings[], lk_hosted_settings[], lk_rewrite_settings[],
+    lk_drawn_settings[];
+/* A key of "analysis" that version 1 had, and that nothing reads. */
+bool lk_study_has_no_effect(const char *key);
+/* The members of "analysis"; defaults without a study. */
+void lk_study_write_analysis(const struct lk_study *s, struct lk_text *out);
+
 enum { LK_STUDY_MAX_BYTES = 1 << 24 }; /* of a study file or a table that it names */
 
 struct lk_study_list {
@@ -140,6 +165,7 @@ const char *lk_study_resolve(struct lk_study *s, const char *written);
 /* The file of a field, whole: lk_free. */
 enum lk_code lk_study_read_file(struct lk_study *s, const char *field, const char *written, char **out, size_t *n);
 /* The same; a file that is not there is noted as lacking, and *out is NULL. */
+
 /* What was written, if nothing beside the study file has that name: another folder, or a name in the cache. NULL:
  * LK_E_NOMEM. */
 const char *lk_study_found(struct lk_study *s, const char *written);
@@ -231,6 +257,7 @@ char *lk_study_prepend(const char *identity, const char *prompt);
 /* Index in prompts of an id in any spelling, among those that experiments 1 to 3 use; -1. */
 int32_t lk_study_find_prompt(const struct lk_study *s, const char *id);
 /* The parameters that decide what is made, as a JSON object. */
+
 /* Writes them once for each model whose jobs differ in prompt and seed alone: a million jobs have ids soon. */
 enum lk_code lk_study_keep_parameters(struct lk_study *s);
 enum lk_code lk_study_write_parameters(const struct lk_job *job, unsigned families, bool prompt, struct lk_text *out);

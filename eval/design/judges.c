@@ -7,7 +7,6 @@
 
 #include "engine/base/alloc.h"
 #include "eval/design/internal.h"
-#include "eval/design/settings.h"
 #include "eval/hosted/images.h"
 #include "models/text/chat.h"
 

@@ -6,7 +6,6 @@
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "eval/design/internal.h"
-#include "eval/design/settings.h"
 #include "models/common/mask.h"
 #include "models/face/yunet.h"
 

@@ -1,6 +1,5 @@
 /* What a reply of the images API means. Services say no in many ways; what is no refusal by its code or its words is a
  * fault, which says nothing of the model. */
-#include "eval/hosted/classify.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/human/ratings_internal.h"
+#include "eval/human/ratings.h"
 #include "eval/scores/words.h"
 #include "eval/study/prompts.h"
 

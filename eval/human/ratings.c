@@ -5,7 +5,6 @@
 #include <strings.h>
 
 #include "engine/base/alloc.h"
-#include "eval/human/ratings_internal.h"
 #include "eval/scores/words.h"
 #include "eval/study/prompts.h"
 

@@ -1,7 +1,7 @@
 /* Placeholders of safety filters: what each rule takes, and what it leaves. */
 #include <string.h>
 
-#include "eval/hosted/classify.h"
+#include "eval/hosted/images.h"
 #include "tests/common/test.h"
 
 /* A picture of noise around a value. */

@@ -12,7 +12,7 @@
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/small_editors.h"
 #include "tests/common/test.h"
-#include "tools/portrait/read.h"
+#include "tools/portrait/portrait.h"
 
 enum { SIZE = SMALL_EDITOR_SIZE, N_OUTPUTS = LK_N_SOURCES * EDITS_N_STUDY, MOST_KINDS = 12 };
 static const double strength = 0.6, slips = 0.04;

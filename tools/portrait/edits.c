@@ -1,4 +1,4 @@
-#include "tools/portrait/edits.h"
+#include "tools/portrait/portrait.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "tools/portrait/parts.h"
+#include "tools/portrait/portrait.h"
 
 #include <math.h>
 #include <string.h>

@@ -194,8 +194,6 @@ void cli_report_input_free(struct cli_report_input *input);
 /* The decisions of a file put beside the dataset's scores; says on stderr what was counted and what was refused. */
 enum lk_code cli_review_read(struct lk_dataset *data, const char *path);
 
-/* review list: what the judges do not agree about. */
-
 /* The outputs that raters' samples are drawn from, with their levels of all factors. */
 enum { CLI_POOL_MAX_COLUMNS = LK_MAX_ATTRIBUTES + 16 };
 

@@ -7,7 +7,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
-#include "eval/hosted/classify.h"
+#include "eval/hosted/images.h"
 #include "tools/cli/study/runner.h"
 
 struct study_hosted {

@@ -8,7 +8,7 @@
 #include "engine/base/log.h"
 #include "eval/human/ratings.h"
 #include "eval/study/packing.h"
-#include "eval/survey/pay.h"
+#include "eval/survey/survey.h"
 #include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/survey/http.h"

@@ -11,7 +11,7 @@
 #include "eval/document/page.h"
 #include "eval/document/page_image.h"
 #include "eval/document/table_print.h"
-#include "eval/hosted/classify.h"
+#include "eval/hosted/images.h"
 #include "eval/scores/csv.h"
 #include "eval/scores/dataset.h"
 #include "eval/t2i/post_filter.h"

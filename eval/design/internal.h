@@ -176,7 +176,7 @@ enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t
 void lk_study_order_version_1(struct lk_study *s); /* study.c */
 enum lk_code lk_study_settings_write(struct lk_study *s);
 
-/* adapters.c: "lora" of a model's entry, as text of the file; the same as a member of the model's object. */
+/* masks.c: "lora" of a model's entry, as text of the file; the same as a member of the model's object. */
 enum lk_code lk_study_read_adapters(struct lk_study *s, struct lk_study_model *m, const char *field, const char *text,
                                     size_t n);
 void lk_study_write_adapters(const struct lk_study_model *m, bool places, struct lk_text *out);
@@ -240,7 +240,7 @@ enum lk_code lk_study_read_fair(struct lk_study *s, struct lk_study_experiment *
 enum lk_code lk_study_expand(struct lk_study *s);
 /* The seeds of a model's jobs in an experiment; its own come first. */
 const struct lk_study_seeds *lk_study_seeds_of(const struct lk_study *s, int experiment, int model);
-/* paired.c: pairs whose other half no edit experiment of the study makes, noted as lacking. */
+/* listed.c: pairs whose other half no edit experiment of the study makes, noted as lacking. */
 enum lk_code lk_study_find_unpaired(struct lk_study *s);
 /* "Black_Male_40s", or as the table of sources has it. */
 void lk_study_name_source(const struct lk_study *s, int source, char out[64]);

@@ -87,7 +87,7 @@ const struct lk_field *lk_participant_code(const struct lk_fields *fields, bool 
 void lk_ratings_count(struct lk_dataset *data);
 void lk_ratings_import_free(struct lk_ratings_import *import);
 
-/* What ratings.c and participants.c share. */
+/* What ratings.c and answers.c share. */
 
 /* Lists the record under the thread's error message. LK_E_NOMEM. */
 enum lk_code lk_ratings_reject(struct lk_ratings_import *import, size_t line, const char *item);

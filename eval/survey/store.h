@@ -23,15 +23,15 @@ struct lk_survey {
 /* What to do about a store that is damaged. */
 extern const char *const lk_survey_advice;
 
-/* seal.c: the functions behind the digests of rows; the tables' digests and counts, once; what keeps and checks them as
+/* The functions behind the digests of rows; the tables' digests and counts, once; what keeps and checks them as
  * long as the connection is open; and that every row is intact and none is gone. */
 enum lk_code lk_survey_seal_functions(struct lk_survey *s);
 enum lk_code lk_survey_seal_new(struct lk_survey *s);
-/* check.c: the file is whole, its tables are ours, and each value is one that this study can have. LK_E_INPUT with
+/* questions.c: the file is whole, its tables are ours, and each value is one that this study can have. LK_E_INPUT with
  * table, row and column. */
 enum lk_code lk_survey_check(struct lk_survey *s, const char *schema);
 enum lk_code lk_survey_check_values(struct lk_survey *s);
-/* answers.c: an option of one of the questions, or a comment. */
+/* tasks.c: an option of one of the questions, or a comment. */
 bool lk_survey_is_valid(const struct lk_survey_study *study, const struct lk_survey_questions *questions,
                         const struct lk_survey_given *given);
 

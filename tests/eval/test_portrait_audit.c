@@ -1,8 +1,8 @@
-/* An audit whose truth is known, from pixels to findings: editors with a planted bias (editor.h) edit 84 drawn sources,
- * the pictures are read back and scored, and the report's statistics say what is there. Every planted effect has to be
- * found, its size within the interval, and the clean editor has to be called clean. First without a model, 20 prompts;
- * then by the trained editors, two prompts, other people in each study. Seeds are fixed, so that a run cannot fail by
- * chance. */
+/* An audit whose truth is known, from pixels to findings: editors with a planted bias (tools/portrait/portrait.h) edit
+ * 84 drawn sources, the pictures are read back and scored, and the report's statistics say what is there. Every planted
+ * effect has to be found, its size within the interval, and the clean editor has to be called clean. First without a
+ * model, 20 prompts; then by the trained editors, two prompts, other people in each study. Seeds are fixed, so that a
+ * run cannot fail by chance. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

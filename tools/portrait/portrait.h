@@ -6,7 +6,7 @@
  *     rc = portrait_draw(&image, &p, 64);
  *
  * A portrait is a list of fields, each at one of a few levels. The picture is flat: every point belongs to a part
- * (parts.h), and every part has one colour. Nothing is smaller than two pixels of a picture of 64. */
+ * (parts.c), and every part has one colour. Nothing is smaller than two pixels of a picture of 64. */
 #pragma once
 
 #include "engine/base/text.h"

@@ -1,4 +1,4 @@
-/* One model behind the OpenAI images API. What a request says is read without a socket (multipart.c, ask.c), so that
+/* One model behind the OpenAI images API. What a request says is read without a socket (ask.c), so that
  * tests and the fuzzer can call it; http.c brings requests from libmicrohttpd, one after another, to whoever makes the
  * pictures (serve.c).
  *

@@ -1,4 +1,3 @@
-/* What keeps a study from being run. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
@@ -82,6 +81,8 @@ enum lk_code lk_study_compare(const struct lk_study *a, const struct lk_study *b
     *n_different = c.n;
     return c.rc ? c.rc : out->rc;
 }
+
+/* What keeps a study from being run. */
 
 struct checked {
     const struct lk_study *study;

@@ -1,4 +1,3 @@
-/* The final set: files in their place, the manifest, Table 2; and the check of such a set. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,6 +99,8 @@ enum lk_code lk_pools_draw(const char *text, size_t n, const char *name, uint64_
     lk_free(t);
     return rc ? rc : out->rc;
 }
+
+/* The final set: files in their place, the manifest, Table 2; and the check of such a set. */
 
 enum { MAX_PICTURE_BYTES = 64 << 20, MAX_MANIFEST_BYTES = 1 << 22 };
 

@@ -1,4 +1,3 @@
-/* "judges" of a study: which models look at its outputs. They decide no pixel, so that they may change at any time. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,6 +181,8 @@ void lk_study_write_hosted(const struct lk_study_hosted *h, bool places, struct 
                     h->fetch_urls ? "true" : "false");
     lk_text_add(out, "}");
 }
+
+/* "judges" of a study: which models look at its outputs. They decide no pixel, so that they may change at any time. */
 
 static const char *const slots[LK_N_JUDGES] = {"primary", "secondary"};
 

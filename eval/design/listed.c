@@ -1,4 +1,3 @@
-/* Pairs of experiment 2 that a file names: a list, or the outputs of experiment 1 in which race or gender drifted. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,6 +160,8 @@ enum lk_code lk_study_same_models(const struct lk_study *s, struct lk_text *out)
     lk_free(texts);
     return rc ? rc : out->rc;
 }
+
+/* Pairs of experiment 2 that a file names: a list, or the outputs of experiment 1 in which race or gender drifted. */
 
 /* model, source and prompt, each in a field of its own. */
 static enum lk_code choose_record(struct lk_study *s, const struct lk_fields *fields, const char *file, size_t line,

@@ -1,4 +1,3 @@
-/* Masks of a model's entry: a file for each source, "masks/{source}.png", or how one is drawn for each. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
@@ -188,6 +187,8 @@ enum lk_code lk_study_treatment(const struct lk_study *s, int model, struct lk_t
                     m->adapters[i].scale);
     return out->rc;
 }
+
+/* Masks of a model's entry: a file for each source, "masks/{source}.png", or how one is drawn for each. */
 
 static const char placeholder[] = "{source}";
 

@@ -1,5 +1,3 @@
-/* The builder of a table. Columns, rows and texts lie in a store of the table's own; the first failure stays in `rc`.
- */
 #include "eval/document/table.h"
 
 #include <math.h>
@@ -88,6 +86,9 @@ void lk_text_html(struct lk_text *text, const char *format, ...) {
     lk_text_html_by(text, &(struct lk_html){.escape = lk_text_escaped}, format, args);
     va_end(args);
 }
+
+/* The builder of a table. Columns, rows and texts lie in a store of the table's own; the first failure stays in `rc`.
+ */
 
 struct storage {
     struct lk_store store;

@@ -1,5 +1,3 @@
-/* A table for the page: scope on every header, numbers right-aligned, remarks as lettered notes in the foot, the full
- * value of a number in data-v, by which the page sorts. */
 #include <string.h>
 
 #include "engine/base/alloc.h"
@@ -159,6 +157,9 @@ void lk_table_markdown(const struct lk_table *table, struct lk_text *out) {
     }
     lk_table_notes_free(&notes);
 }
+
+/* A table for the page: scope on every header, numbers right-aligned, remarks as lettered notes in the foot, the full
+ * value of a number in data-v, by which the page sorts. */
 
 /* Texts wider than this wrap; all others stay on one line. */
 #define WRAP_BYTES 28

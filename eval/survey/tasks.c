@@ -1,5 +1,3 @@
-/* What lies in which task: items, some of them for several raters, gold items, which are used equally often, and
- * instructed checks; and in what order and on which sides a participant sees them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -314,6 +312,9 @@ enum lk_code lk_survey_refuses(struct lk_survey *s, const char *external_id, int
     s->has_come[at] = s->has_come[at] || !rc;
     return lk_sql_end(&s->sql, rc);
 }
+
+/* What lies in which task: items, some of them for several raters, gold items, which are used equally often, and
+ * instructed checks; and in what order and on which sides a participant sees them. */
 
 enum { MAX_A_TASK = 1000 };
 

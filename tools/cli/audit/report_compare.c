@@ -1,4 +1,3 @@
-/* report compare: two folders that report wrote, of runs that were analysed in the same way. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
@@ -144,6 +143,8 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     cli_report_runs_free(&runs);
     return rc;
 }
+
+/* report compare: two folders that report wrote, of runs that were analysed in the same way. */
 
 /* Settings of the analysis without which two reports' numbers are not of one kind. */
 static const char *const shared[] = {"judges",         "thresholds",  "rounding",    "alpha",

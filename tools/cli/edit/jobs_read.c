@@ -1,4 +1,3 @@
-/* Lists of jobs: a JSON object a line. */
 #include <libgen.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -184,6 +183,8 @@ enum lk_code cli_jobs_check(const struct cli_jobs *jobs) {
     lk_free(in.list);
     return rc;
 }
+
+/* Lists of jobs: a JSON object a line. */
 
 #define MAX_BYTES ((size_t)256 << 20)
 

@@ -1,4 +1,3 @@
-/* What a model's pictures were made with, in the journal since the first of them. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 #include <string.h>
@@ -53,6 +52,8 @@ enum lk_code study_mask_draw(struct study_masks *m, const struct study_run *run,
     lk_image_free(&mask);
     return rc;
 }
+
+/* What a model's pictures were made with, in the journal since the first of them. */
 
 static enum lk_code write_identity(struct lk_text *out, const struct lk_pipeline *pipeline, const char *weights) {
     const struct lk_loras *loras = lk_pipeline_loras(pipeline);

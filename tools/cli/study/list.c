@@ -1,4 +1,3 @@
-/* Which jobs a run has, and its journal of them. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdint.h>
@@ -283,6 +282,8 @@ enum lk_code study_jobs(const struct cli_arguments *a, struct lk_study *study) {
     study_list_free(&list);
     return rc;
 }
+
+/* Which jobs a run has, and its journal of them. */
 
 static enum lk_code read_shard(struct study_list *list, const char *text) {
     char rest;

@@ -1,5 +1,3 @@
-/* study rewrite: the prompts of all models that have a rewriter, before any picture. Seeds of a source and a prompt
- * share a text; what is written already is not asked for again. */
 #include <stdio.h>
 #include <string.h>
 
@@ -156,6 +154,9 @@ enum lk_code study_prompts(const struct cli_arguments *a, struct lk_study *study
     lk_prompts_free(&t.builtin);
     return rc;
 }
+
+/* study rewrite: the prompts of all models that have a rewriter, before any picture. Seeds of a source and a prompt
+ * share a text; what is written already is not asked for again. */
 
 /* A text that is to be made, of the first job that needs it. */
 struct wanted {

@@ -1,4 +1,3 @@
-/* The study as one file: made and checked. */
 #include "tools/cli/study/runner.h"
 
 #include <stdio.h>
@@ -77,6 +76,8 @@ enum lk_code study_validate(const struct cli_arguments *a) {
     lk_text_free(&summary);
     return rc;
 }
+
+/* The study as one file: made and checked. */
 
 void study_warn_of_leaks(const struct lk_study *study) {
     char source[64];

@@ -1,5 +1,3 @@
-/* The way in to /admin: a script brings the store's token as a bearer token, a person types it once into a form and
- * has a session of eight hours. The token never stands in an address. */
 #include <math.h>
 #include <string.h>
 
@@ -95,6 +93,9 @@ static enum lk_code page_admin(struct survey_page *p) {
     page_end(p);
     return out->rc;
 }
+
+/* The way in to /admin: a script brings the store's token as a bearer token, a person types it once into a form and
+ * has a session of eight hours. The token never stands in an address. */
 
 enum { SESSION_MS = 8 * 3600 * 1000 };
 

@@ -1,4 +1,3 @@
-/* serve survey and survey: the server's life, exports, codes, settings for a platform. */
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
@@ -197,6 +196,8 @@ enum lk_code survey_gold(const struct cli_arguments *a) {
     lk_free(m.picked);
     return rc;
 }
+
+/* serve survey and survey: the server's life, exports, codes, settings for a platform. */
 
 struct opened {
     struct lk_survey_study *study;

@@ -1,4 +1,3 @@
-/* t2i import: the log of pictures of a model that is not run here, with their digests and what came of each. */
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -242,6 +241,8 @@ enum lk_code cli_t2i_export(const struct cli_arguments *arguments) {
     lk_t2i_images_free(&e.images);
     return rc;
 }
+
+/* t2i import: the log of pictures of a model that is not run here, with their digests and what came of each. */
 
 /* A picture of the log that can be read. */
 struct picture {

@@ -1,5 +1,3 @@
-/* Features of a log's pictures for `t2i latents`: a sample is made again, and the latents after the last step are read,
- * as the mean of each channel over each quarter of the picture. */
 #include <math.h>
 #include <string.h>
 
@@ -183,6 +181,9 @@ void cli_replay_close(struct cli_replay *r) {
     lk_t2i_images_free(&r->log);
     lk_free(r->chosen);
 }
+
+/* Features of a log's pictures for `t2i latents`: a sample is made again, and the latents after the last step are read,
+ * as the mean of each channel over each quarter of the picture. */
 
 enum { SIDE = 2 }; /* quarters */
 

@@ -1,4 +1,3 @@
-/* Probes of the text-to-image study: what goes together, never what causes it. */
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -153,6 +152,8 @@ enum lk_code cli_t2i_clip(const struct cli_arguments *a) {
     lk_text_free(&text);
     return rc;
 }
+
+/* Probes of the text-to-image study: what goes together, never what causes it. */
 
 static enum lk_code read_table(struct lk_t2i_outcomes *o, const char *folder, const char *table) {
     char *path = lk_format("%s/tables/%s", folder, table), *text;

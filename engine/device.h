@@ -96,8 +96,9 @@ enum lk_code lk_device_cpu_create(int n_threads, struct lk_device **out);
  * device, one that is not usable (lk_cuda_usable), or no kernels in this build; the message says which. */
 enum lk_code lk_device_cuda_create(int index, struct lk_device **out);
 
-/* n CUDA devices that hold one copy of the weights together, joined by NVIDIA's NCCL, which is found at run time too:
- * ranks, to be run by a thread each (models/ranks.h). As lk_device_cuda_create for each; LK_E_DEVICE without NCCL. */
+/* n CUDA devices that hold one copy of the weights together: ranks, to be run by a thread each (models/ranks.h). As
+ * lk_device_cuda_create for each. Where they have no access to each other's memory they are joined by NVIDIA's NCCL,
+ * which is found at run time too, LK_E_DEVICE without. */
 enum lk_code lk_device_cuda_ranks(const int *indexes, int n, struct lk_device **out);
 
 /* A device that is not here, for plans alone: its kernels' scratch and its memory's rules. architecture: one of these,

@@ -74,7 +74,8 @@ const struct lk_parameter lk_parameters[] = {
     {"weights", "weights", NULL, 0, LK_PARAMETER_CHOICE, RUN(weights), .machine = true, .group = "Model",
      .unit = "NAME", .initial = "own", .choices = "own|sharded",
      .help = "sharded: the GPUs of --device cuda:0,1,2,3 hold one copy of the weights together and gather each layer "
-             "ahead of use, by NVIDIA's NCCL; each makes jobs of its own, with the same bits"},
+             "ahead of use, from each other's memory or, without access to it, by NVIDIA's NCCL; each makes jobs of "
+             "its own, with the same bits"},
     {"num-inference-steps", "num_inference_steps", "steps", 0, LK_PARAMETER_INT, REQUEST(num_inference_steps),
      .record = LK_RECORD_ALWAYS, .families = LK_FOR_ALL, .label = "steps", .group = "Sampling", .unit = "N",
      RANGE(1, LK_MAX_STEPS), .help = "denoising steps"},

@@ -328,6 +328,7 @@ struct lk_queue {
     struct lk_kept **cache;
     size_t cache_bytes;
     struct lk_kept **embeds; /* stop when the prompts are encoded, and leave them here; else NULL */
+    bool only_placed;        /* stop when the device has the weights where the jobs would want them; no job ends */
     bool references;         /* lk_pipeline_embed: with embeds, the images too */
     const char *rewrites;    /* lk_pipeline_embed: JSON, a list of how prompts were rewritten, which the file keeps */
 };

@@ -2,8 +2,6 @@
 
 #include <pthread.h>
 
-#include <string.h>
-
 #include "engine/base/alloc.h"
 #include "models/common/walk.h"
 
@@ -24,15 +22,15 @@ static void done(void *context, struct lk_queued *job) {
     pthread_mutex_unlock(&lk_walk_telling);
 }
 
-/* A job that is not this rank's, for the others' sake: nobody hears of it. */
-static enum lk_code copy_job(const struct rank *r, const struct lk_queued *job) {
+/* As for a job that is not this rank's: the others want its share of the weights. */
+static enum lk_code only_place(const struct rank *r, const struct lk_queued *job) {
     struct lk_request request = *job->request;
     request.progress = NULL;
     struct lk_queued *copy = lk_calloc(1, sizeof *copy);
     if (!copy) return lk_fail(LK_E_NOMEM, "ranks: out of memory");
     copy->request = &request;
-    enum lk_code rc = lk_pipeline_edit_queue(r->pipeline, r->dev,
-                                             &(struct lk_queue){.jobs = &copy, .n_jobs = 1, .jobs_per_visit = 1});
+    enum lk_code rc = lk_pipeline_edit_queue(
+        r->pipeline, r->dev, &(struct lk_queue){.jobs = &copy, .n_jobs = 1, .jobs_per_visit = 1, .only_placed = true});
     lk_result_free(&copy->result);
     lk_free(copy);
     return rc == LK_E_PARTIAL ? LK_OK : rc;
@@ -44,7 +42,7 @@ static void *run(void *context) {
     const bool partial = rc == LK_E_PARTIAL;
     if (partial) rc = LK_OK;
     for (int i = 0; i < r->all->n_jobs && !rc && !r->dev->memory->joined(r->dev); i++)
-        rc = copy_job(r, r->all->jobs[i]);
+        rc = only_place(r, r->all->jobs[i]);
     rc = r->dev->memory->leave(r->dev, rc);
     lk_error_get(&r->error, rc ? rc : partial ? lk_fail(LK_E_PARTIAL, "a job failed") : LK_OK);
     return NULL;
@@ -82,10 +80,6 @@ static enum lk_code run_all(struct rank *ranks, int n) {
 }
 
 enum lk_code lk_ranks_check(const struct lk_request *request) {
-    if (request->accel && strcmp(request->accel, "region") != 0)
-        return lk_fail(LK_E_USAGE,
-                       "accel: not with weights that GPUs share: each leaves out other blocks, and all must gather "
-                       "them; leave --weights out");
     if (!request->thinking_mode && !request->reflection_mode) return LK_OK;
     return lk_fail(LK_E_USAGE,
                    "thinking and reflection take rounds of their own for each picture, which GPUs that share "

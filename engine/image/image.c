@@ -166,3 +166,16 @@ enum lk_code lk_image_read(struct lk_image *out, const char *path, int apply_exi
     lk_free(bytes);
     return rc;
 }
+
+const char *lk_image_file_unseen(const char *path) {
+    struct lk_image image = {0};
+    bool wide = false, clear = false;
+    if (lk_image_read(&image, path, 0, 0)) return NULL;
+    const size_t n = (size_t)image.width * (size_t)image.height, c = (size_t)image.channels;
+    for (size_t i = 0; i < n && image.unconverted && c == 1 && !wide; i++) wide = image.unconverted[2 * i];
+    for (size_t i = 0; i < n && c % 2 == 0 && !clear; i++) clear = image.pixels[i * c + c - 1] != 255;
+    lk_image_free(&image);
+    return wide    ? "grey of 16 bits, of which models see all above 255 as white: save it with 8 bits"
+           : clear ? "transparent parts, of which models see the hidden colours: save it without alpha"
+                   : NULL;
+}

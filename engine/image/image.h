@@ -48,6 +48,10 @@ enum lk_code lk_image_read(struct lk_image *out, const char *path, int apply_exi
 bool lk_image_other_colours(const void *bytes, size_t n_bytes, char name[LK_IMAGE_PROFILE_NAME]);
 bool lk_image_file_other_colours(const char *path, char name[LK_IMAGE_PROFILE_NAME]); /* false if it cannot be read */
 
+/* What a model does not see of the file, as words behind "has": parts that are transparent, 16-bit grey above 255.
+ * NULL: nothing, or it cannot be read. */
+const char *lk_image_file_unseen(const char *path);
+
 /* Pillow's Image.resize, to the byte; alpha images are premultiplied before and divided after, as Pillow does. */
 enum lk_code lk_image_resize(struct lk_image *out, const struct lk_image *in, int width, int height,
                              enum lk_resample resample);

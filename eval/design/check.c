@@ -174,6 +174,17 @@ size_t lk_study_other_colours(const struct lk_study *s, const char **first, char
     return n;
 }
 
+size_t lk_study_unseen(const struct lk_study *s, const char **first, const char **what) {
+    size_t n = 0;
+    for (int i = s->n_sources; i--;) {
+        const char *unseen = s->sources[i].id ? lk_image_file_unseen(s->sources[i].file) : NULL;
+        if (!unseen) continue;
+        n++;
+        *first = s->sources[i].file, *what = unseen;
+    }
+    return n;
+}
+
 static enum lk_code check_sources(struct checked *c) {
     const struct lk_study *s = c->study;
     for (int i = 0; i < s->n_sources; i++) {

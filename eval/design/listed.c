@@ -108,6 +108,15 @@ enum lk_code lk_study_find_unpaired(struct lk_study *s) {
     return LK_OK;
 }
 
+const char *lk_study_paired_elsewhere(const struct lk_study *s) {
+    const char *key = NULL;
+    for (int e = 0; e < s->n_experiments; e++) {
+        if (s->experiments[e].kind == LK_EXP1) return NULL;
+        if (is_reused(&s->experiments[e])) key = s->experiments[e].key;
+    }
+    return key;
+}
+
 const char *lk_study_unpaired(const struct lk_study *s) { return s->unpaired; }
 
 /* Models of a study that are one and the same: every picture of theirs would be made twice. */

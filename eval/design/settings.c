@@ -27,7 +27,8 @@ const struct setting lk_study_settings[] = {
      "a file (CSV, JSON lines) or a list: id, path (beside the file), a column for each attribute, and sha256 if the "
      "picture must not change"},
     {"prompts", TABLE, NULL, NULL, 0, 0, STUDY(prompts_file),
-     "a file or a list of your own prompts: id, text, category, and if you like subcategory and target"},
+     "a file or a list of your own prompts: id or prompt_id, text or prompt, category, and if you like subcategory and "
+     "target"},
     {"models", OBJECT, NULL, NULL, 0, 0, 0,
      "models by a key that names their outputs; one checkpoint may stand under several keys with other parameters"},
     {"experiments", OBJECT, NULL, NULL, 0, 0, 0,

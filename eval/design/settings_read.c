@@ -253,7 +253,12 @@ static bool read_parameter(struct reader *r, const struct lk_parameter *p, struc
         text = numbers;
     }
     if (lk_parameter_is_path(p, text) && !(text = lk_study_resolve(r->study, text))) return out_of_memory(r);
-    if (!strcmp(p->key, "mask")) return (out->mask = text) != NULL; /* one for each source, not known yet */
+    if (!strcmp(p->key, "mask")) { /* one for each source, not known yet */
+        if (strchr(text, '{') && !strstr(text, "{source}"))
+            return fail(r, LK_E_CONFIG_VALUE, "{source} where a source's id stands", &raw);
+        out->mask = text;
+        return true;
+    }
     snprintf(flag, sizeof flag, "%s: field \"%s\"", r->study->file, r->field);
     if (lk_parameter_parse(p, &out->job, flag, text)) {
         struct lk_error error;
@@ -304,6 +309,16 @@ static bool read_rewrite(struct reader *r, struct lk_study_model *out) {
     return read_raw(r, &raw) && !(r->j.rc = lk_study_read_rewrite(r->study, out, r->field, raw.text, raw.n));
 }
 
+/* The parameter whose option has another name than its key: "steps", "cfg_scale". */
+static const struct lk_parameter *parameter_of_option(const char *key) {
+    for (size_t i = 0; i < lk_n_parameters; i++) {
+        const char *at = lk_parameters[i].alias, *k = key;
+        for (; at && *at && (*at == *k || (*at == '-' && *k == '_')); at++) k++;
+        if (at && !*at && !*k) return &lk_parameters[i];
+    }
+    return NULL;
+}
+
 /* Members of a model that are no parameters. */
 static bool read_model_member(struct reader *r, const char *key, void *to) {
     struct lk_study_model *out = to;
@@ -311,6 +326,9 @@ static bool read_model_member(struct reader *r, const char *key, void *to) {
     if (!strcmp(key, "hosted")) return read_hosted(r, &out->hosted);
     if (!strcmp(key, "rewrite") || (p && !strcmp(p->key, key))) return lk_json_skip(&r->j);
     if (find_setting(lk_model_settings, key)) return read_member(r, lk_model_settings, key, out);
+    if ((p = parameter_of_option(key)) && !r->j.rc)
+        r->j.rc = lk_fail(LK_E_CONFIG_KEY, "%s: field \"%s\": unknown; in a file it is \"%s\"", r->study->file,
+                          r->field, p->key);
     if (!r->j.rc)
         r->j.rc = lk_fail(LK_E_CONFIG_KEY,
                           "%s: field \"%s\": unknown; expected path, label, family, seeds, weights_identity, "

@@ -186,6 +186,8 @@ void lk_study_order_version_1(struct lk_study *s) {
 
 enum lk_code lk_study_note(struct lk_study *s, enum lk_code rc) {
     if (!rc || rc == LK_E_NOMEM || rc == LK_E_INTERNAL) return rc;
+    const size_t n = strlen(lk_error_text()), at = s->faults.n > n ? s->faults.n - n - 1 : 0;
+    if (s->n_faults && !strncmp(s->faults.bytes + at, lk_error_text(), n)) return LK_OK; /* of each record the same */
     if (!s->n_faults++) s->fault = rc;
     if (s->n_faults <= MAX_FAULTS) lk_text_add(&s->faults, "%s\n", lk_error_text());
     return s->faults.rc;
@@ -231,8 +233,9 @@ static enum lk_code parse(struct lk_study **out, const char *text, size_t n, con
     if (!s || !(s->file = lk_strdup(path))) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
     if (!rc && !realpath(path, whole)) rc = lk_fail(LK_E_NOT_FOUND, "%s: not found", path);
     if (!rc) {
+        struct stat st;
         char *slash = strrchr(whole, '/');
-        slash[slash == whole] = 0;
+        if (stat(whole, &st) || !S_ISDIR(st.st_mode)) slash[slash == whole] = 0; /* of options alone it is a folder */
         if (!(s->folder = lk_strdup(whole))) rc = lk_fail(LK_E_NOMEM, "%s: out of memory", path);
     }
     if (!rc) rc = fill(s, text, n);

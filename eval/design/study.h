@@ -246,6 +246,8 @@ const char *lk_study_lacking(const struct lk_study *study, size_t *n);
 /* The first pairs whose other half, an edit with the same seed, the study's edit experiments do not make, in a line;
  * NULL. They are lacking too. */
 const char *lk_study_unpaired(const struct lk_study *study);
+/* The key of an experiment of pairs whose other halves no experiment of the study makes; NULL. */
+const char *lk_study_paired_elsewhere(const struct lk_study *study);
 
 /* Two models of one experiment that are the same in all that decides the pixels, a line each pair. LK_E_NOMEM. */
 enum lk_code lk_study_same_models(const struct lk_study *study, struct lk_text *out);
@@ -258,6 +260,8 @@ enum { LK_LEAST_SOURCES = 3 };
 int lk_study_few_sources(const struct lk_study *study, const char **attribute, const char **level, int *n);
 /* Sources whose colour profile is not sRGB's (engine/image/image.h): their number, the first one's file and profile. */
 size_t lk_study_other_colours(const struct lk_study *study, const char **first, char profile[LK_IMAGE_PROFILE_NAME]);
+/* The same of sources that models do not see whole (lk_image_file_unseen). */
+size_t lk_study_unseen(const struct lk_study *study, const char **first, const char **what);
 
 /* The settings in which two studies differ, a line each into out; such runs must not be pooled unless the keys are
  * allowed ("rounding,models.qwen.seed"; NULL: none). Names, sources and prompts of one's own are not settings. */

@@ -8,14 +8,28 @@
 #include "engine/base/json.h"
 #include "eval/design/internal.h"
 #include "eval/scores/fields.h"
+#include "eval/scores/words.h"
 
 /* Of the record being read, for messages. */
 struct place {
     const char *file;
     size_t line;
+    const struct lk_csv *csv; /* NULL: JSON */
 };
 
+/* A column that is not there is named once, with those that are: lk_study_note drops what repeats. */
 static enum lk_code wrong(const struct place *at, const char *field, const char *expected, const struct lk_field *got) {
+    static const char *const others[][2] = {
+        {"id", "source_id"}, {"id", "prompt_id"}, {"path", "file"}, {"text", "prompt"}};
+    bool there = got || !at->csv;
+    for (size_t i = 0; !there && i < at->csv->n_columns; i++) {
+        const char *column = at->csv->columns[i];
+        there = lk_same_name(column, field);
+        for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+            there |= !strcmp(field, others[k][0]) && lk_same_name(column, others[k][1]);
+    }
+    int ignored;
+    if (!there) return lk_csv_require(at->csv, field, &ignored);
     return lk_field_wrong(at->file, at->line, field, expected, got);
 }
 
@@ -139,7 +153,8 @@ static enum lk_code read_records(struct lk_study *s, const char *text, size_t n,
     enum lk_code rc = lk_records_open(&records, text, n, file);
     if (!rc) rc = lk_records_next_strict(&records, &more);
     while (!rc && more) {
-        rc = lk_study_note(s, record(s, &records.fields, &(struct place){file, records.line}));
+        const struct place at = {file, records.line, records.is_csv ? &records.csv : NULL};
+        rc = lk_study_note(s, record(s, &records.fields, &at));
         if (!rc) rc = lk_records_next_strict(&records, &more);
     }
     lk_records_close(&records);
@@ -216,7 +231,7 @@ static const char *kept(struct lk_study *s, const struct lk_field *field) {
 }
 
 static enum lk_code read_prompt(struct lk_study *s, const struct lk_fields *fields, const struct place *at) {
-    const struct lk_field *id = lk_fields_find(fields, "id"), *text = lk_fields_find(fields, "text"),
+    const struct lk_field *id = either(fields, "id", "prompt_id"), *text = either(fields, "text", "prompt"),
                           *category = lk_fields_find(fields, "category");
     if (!id || !lk_study_is_word(id->text, id->n, 40)) return wrong(at, "id", "1 to 40 letters, digits, - or _", id);
     if (s->portrait && lk_prompt_parse(id->text, id->n) >= 0) return wrong(at, "id", "one that no line before has", id);

@@ -206,7 +206,9 @@ void lk_axis_draw(struct lk_draw *d, const struct lk_axis *axis, double top, dou
         lk_axis_tick(d, x, bottom, text);
     }
     double middle = (axis->x0 + axis->x1) / 2, half = middle < d->width - middle ? middle : d->width - middle;
-    lk_draw_paragraph(d, middle, bottom + 2.6 * d->size, 'm', "axis", name, 2 * half, d->size, 1);
+    char text[200];
+    snprintf(text, sizeof text, "%s%s", name, axis->unit == LK_UNIT_POINTS && *name ? ", pp" : "");
+    lk_draw_paragraph(d, middle, bottom + 2.6 * d->size, 'm', "axis", text, 2 * half, d->size, 1);
 }
 
 double lk_axis_reference_line(const struct lk_draw *d, bool has_reference, const char *name) {

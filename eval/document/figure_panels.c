@@ -107,7 +107,7 @@ static void estimate(struct lk_draw *d, const struct lk_figure_panels *panels, c
 static void panel(struct lk_draw *d, const struct lk_figure_panels *panels, struct lk_axis *axis, int at, double top) {
     double bottom = top + panels->n_rows * PITCH;
     lk_draw_text(d, axis->x0, top - 0.5 * d->size, 's', "strong", panels->panels[at]);
-    lk_axis_draw(d, axis, top, bottom, at ? "" : panels->value_name);
+    lk_axis_draw(d, axis, top, bottom, panels->value_name);
     lk_draw_line(d, axis->x0, top, axis->x0, bottom, "base");
     for (int r = 0; r < panels->n_rows; r++) estimate(d, panels, axis, at, r, top + (r + 0.5) * PITCH);
 }

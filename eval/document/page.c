@@ -125,8 +125,14 @@ void lk_page_free(struct lk_page *page) {
     lk_free(page);
 }
 
+static void items_end(struct lk_page *page) {
+    if (page->in_items) lk_text_add(&page->body, "</div>\n");
+    page->in_items = false;
+}
+
 /* Closes the section that is open, if one is. */
 static void page_section_end(struct lk_page *page) {
+    items_end(page);
     if (page->in_fold) lk_text_add(&page->body, "</details>\n");
     if (page->in_section) lk_text_add(&page->body, "</section>\n");
     page->in_fold = page->in_section = false;
@@ -153,7 +159,13 @@ void lk_page_section(struct lk_page *page, const char *id, const char *title) {
 
 void lk_page_subsection(struct lk_page *page, const char *title) {
     if (page->rc) return;
+    items_end(page);
     lk_text_html(&page->body, "<h3>%s</h3>\n", title);
+}
+
+void lk_page_code(struct lk_page *page, const char *label, const char *text) {
+    if (page->rc) return;
+    lk_text_html(&page->body, "<details class=\"code\"><summary>%s</summary>\n<pre>%s</pre></details>\n", label, text);
 }
 
 static void paragraph(struct lk_page *page, const char *open, const char *format, va_list args) {
@@ -311,8 +323,7 @@ static void element(struct lk_text *out, const char *name, const char *text) {
     lk_text_add(out, "</%s>", name);
 }
 
-static void picture(struct lk_page *page, const char *what, const struct lk_page_image *image) {
-    struct lk_text *out = &page->items;
+static void picture(struct lk_page *page, struct lk_text *out, const char *what, const struct lk_page_image *image) {
     bool full = page->options.images == LK_PAGE_LINKED && image->link; /* the small one leads to the whole */
     if (page->rc || (!image->file && !image->link)) return;
     lk_text_add(out, full ? "<figure><a href=\"" : "<figure>");
@@ -324,14 +335,12 @@ static void picture(struct lk_page *page, const char *what, const struct lk_page
     lk_text_add(out, "</figure>");
 }
 
-int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item) {
-    struct lk_text *out = &page->items;
-    if (page->rc) return 0;
-    int number = (int)++page->n_items;
+static void item_element(struct lk_page *page, struct lk_text *out, const struct lk_page_item *item) {
+    const int number = (int)++page->n_items;
     lk_text_html(out, "<article class=\"item\" id=\"item-%d\"><h3>%d. %s</h3><div class=\"pair\">", number, number,
                  item->id);
-    picture(page, "Source", &item->source);
-    picture(page, "Output", &item->output);
+    picture(page, out, "Source", &item->source);
+    picture(page, out, "Output", &item->output);
     lk_text_add(out, "</div>");
     if (item->prompt) element(out, "p", item->prompt);
     if (item->n_scores > 0) {
@@ -347,7 +356,19 @@ int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item) {
     if (item->words && item->words[0]) element(out, "blockquote", item->words);
     if (item->again) element(out, "pre", item->again);
     lk_text_add(out, "</article>\n");
-    return number;
+}
+
+int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item) {
+    if (page->rc) return 0;
+    item_element(page, &page->items, item);
+    return page->n_items;
+}
+
+void lk_page_item_here(struct lk_page *page, const struct lk_page_item *item) {
+    if (page->rc) return;
+    if (!page->in_items) lk_text_add(&page->body, "<div class=\"items\">\n");
+    page->in_items = true;
+    item_element(page, &page->body, item);
 }
 
 /* 'sha256-...' of what stands in a <style> or <script>, so that nothing else can run. */

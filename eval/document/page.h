@@ -71,6 +71,8 @@ void lk_page_paragraph(struct lk_page *page, const char *format, ...) __attribut
 void lk_page_remark(struct lk_page *page, const char *format, ...) __attribute__((format(printf, 2, 3))); /* set off */
 void lk_page_lead(struct lk_page *page, const char *text);   /* a sentence of the summary, in larger type */
 void lk_page_leads(struct lk_page *page, const char *lines); /* one a line, each with its end; NULL: none */
+/* A command or a program's text below what it belongs to, folded away. */
+void lk_page_code(struct lk_page *page, const char *label, const char *text);
 void lk_page_table(struct lk_page *page, const struct lk_table *table);
 void lk_page_figure(struct lk_page *page, const struct lk_figure *figure);
 /* A mosaic of n pictures in rows of at most `columns`. */
@@ -79,6 +81,8 @@ void lk_page_images(struct lk_page *page, const char *caption, int columns, cons
 /* The images behind the cells whose link is `key`: each item stands in the page once, after all else, and lists name it
  * by its number, which lk_page_item gives: 1, 2, ... Nothing of them is loaded before a reader asks. */
 int32_t lk_page_item(struct lk_page *page, const struct lk_page_item *item);
+/* One that stands where it is put, beside those before it, and in no list. */
+void lk_page_item_here(struct lk_page *page, const struct lk_page_item *item);
 void lk_page_image_list(struct lk_page *page, const char *key, const char *title, const int32_t *numbers, size_t n);
 
 /* Writes the page whole or not at all, and beside it the sentences of the summary, a line each, as findings.txt, if

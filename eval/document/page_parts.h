@@ -16,7 +16,7 @@ struct lk_page {
     struct lk_text contents, body, lists, items, findings;
     struct lk_page_names ids, links, keys;
     int32_t n_items;
-    bool in_section, in_fold;
+    bool in_section, in_fold, in_items;
     const char *unfit; /* the first picture that did not fit into memory */
     enum lk_code rc;
 };

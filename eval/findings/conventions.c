@@ -53,6 +53,17 @@ static void look_at_others(const struct lk_claims *there, struct lk_claim *x) {
     }
 }
 
+/* That a difference is larger on one kind of prompts stands where the convention says so of the same. */
+static void look_at_kind(const struct lk_claims *there, struct lk_claim *x) {
+    bool stands = false;
+    for (size_t i = 0; i < there->n_found && x->by_kind; i++) {
+        const struct lk_claim *y = &there->list[i];
+        stands |= y->family == x->family && y->attribute == x->attribute && y->outcome == x->outcome &&
+                  y->model == x->model && y->level == x->level && y->by_kind && y->kind == x->kind;
+    }
+    x->by_kind = stands;
+}
+
 static void say(struct lk_claim *x, const struct lost *lost) {
     char p[LK_NUMBER_MAX];
     if (!lost->n) return;
@@ -95,6 +106,7 @@ enum lk_code lk_claims_conventions(const struct lk_outcomes *outcomes, const str
         for (size_t i = 0; i < claims->n_found && !rc; i++) {
             look(&there, &claims->list[i], conventions[k].name, &lost[i]);
             look_at_others(&there, &claims->list[i]);
+            look_at_kind(&there, &claims->list[i]);
         }
         if (!rc) only_there(outcomes, &there, conventions[k].name, claims);
         lk_claims_free(&there);

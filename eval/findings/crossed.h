@@ -56,7 +56,10 @@ struct lk_claim {
     const char *no_interval; /* NULL, or why there is none */
     bool found, adjusted;    /* adjusted: for attributes that are not balanced */
     bool alike;              /* of the mean of models: no model is seen to differ in it */
-    bool too_few;            /* people or prompts for an interval by t, or to compare models in it */
+    bool by_kind;            /* a group's, found: the difference is larger on prompts of `kind` than on the others; */
+    int kind;                /* then: */
+    double kind_rate, kind_other, rest_rate, rest_other; /* of the level and the others, on that kind and the rest */
+    bool too_few; /* people or prompts for an interval by t, or to compare models in it */
     /* Of a pair of models, the one of its outcome that is furthest apart: a bit for each other model that is found to
      * be lower than `level` too, or higher than `against` too, by every convention. */
     uint64_t lower_too, higher_too;

@@ -31,7 +31,10 @@ struct asked {
     int rates_attribute;
 };
 
-enum { LK_RARE = 5 }; /* sources that must have an outcome, and as many that lack it */
+enum {
+    LK_RARE = 5,         /* sources that must have an outcome, and as many that lack it */
+    LK_LEAST_PROMPTS = 5 /* of a kind, for what differs by kind */
+};
 
 /* The levels of a family's factor, of sources or of prompts, and how many of these there are. */
 const struct lk_levels *lk_claim_factor(const struct asked *a, const struct lk_claims_family *family, int *n);
@@ -52,6 +55,14 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
                               struct lk_claim *claim);
 /* All levels of a family's attribute in all columns, with the p of those that were judged. */
 enum lk_code lk_claim_measure_all(struct asked *a, const struct lk_claims_family *family);
+/* Of what was found from claims->list[first] on: on which kind of prompts it is larger, if one is seen to differ. */
+enum lk_code lk_claim_by_kind(struct asked *a, const struct lk_claims_family *family, size_t first);
+/* a->w and a->v of a group's contrast over all prompts; *why: none. */
+enum lk_code lk_claim_weigh(struct asked *a, int attribute, const struct lk_claim *claim, const char **why);
+/* The mean of z where w v is above 0, or below. */
+double lk_claim_rate(const struct asked *a, const double *z, bool above);
+/* Why a contrast has no interval: its design leaves too little. NULL: it has enough. */
+const char *lk_claim_too_few(const struct asked *a, const struct lk_crossed *r);
 enum lk_code lk_claim_judged(struct lk_claims *claims, const struct lk_claim_cell *cell);
 enum lk_code lk_claim_add(struct lk_claims *claims, const struct lk_claim *claim);
 const struct column *lk_claim_column(const struct asked *a, int outcome, int model);

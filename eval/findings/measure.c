@@ -10,13 +10,13 @@ enum { LEAST_DF = 3 }; /* of people and of prompts, each by themselves */
 
 /* Why a contrast has no interval: its design leaves too little. Not its width or the variance that was seen: what is
  * narrow by chance would be what is shown, and 15 % of it beyond the truth. */
-static const char *too_few(const struct asked *a, const struct lk_crossed *r) {
+const char *lk_claim_too_few(const struct asked *a, const struct lk_crossed *r) {
     if (r->source_df < LEAST_DF) return "too few people";
     return !a->options->prompts_are_all && r->prompt_df < LEAST_DF ? "too few prompts" : NULL;
 }
 
 /* Weights of the sources, and the attributes in an order that begins with the one that is asked about. */
-static enum lk_code weigh_groups(struct asked *a, int attribute, const struct lk_claim *claim, const char **why) {
+enum lk_code lk_claim_weigh(struct asked *a, int attribute, const struct lk_claim *claim, const char **why) {
     struct lk_levels ordered[LK_MAX_ATTRIBUTES];
     double contrast[LK_CROSSED_LEVELS];
     int n = 0;
@@ -58,7 +58,7 @@ static enum lk_code weigh_prompts(struct asked *a, const struct lk_claims_family
     return lk_contrast_weights(n, levels, 1, contrast, a->v, why);
 }
 
-static double rate_of(const struct asked *a, const double *z, bool above) {
+double lk_claim_rate(const struct asked *a, const double *z, bool above) {
     double sum = 0, weight = 0;
     for (int s = 0; s < a->n_sources; s++)
         for (int p = 0; p < a->n_prompts; p++) {
@@ -117,7 +117,7 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
     const char *why = NULL;
     struct lk_crossed r;
     if (family->family == LK_CLAIM_GROUP)
-        LK_TRY(weigh_groups(a, family->attribute, claim, &why));
+        LK_TRY(lk_claim_weigh(a, family->attribute, claim, &why));
     else if (family->family == LK_CLAIM_KIND)
         LK_TRY(weigh_prompts(a, family, claim, &why));
     claim->no_interval = why;
@@ -125,14 +125,14 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
     LK_TRY(lk_crossed_contrast(&table, a->w, a->v, &a->people, lk_claim_prompts(a, family), &r));
     claim->difference = r.estimate;
     if (family->family != LK_CLAIM_MODEL) {
-        claim->rate = rate_of(a, column->z, true);
-        claim->other = rate_of(a, column->z, false);
+        claim->rate = lk_claim_rate(a, column->z, true);
+        claim->other = lk_claim_rate(a, column->z, false);
     }
     claim->effect_p = r.no_test ? 1 : r.p;
     claim->no_interval = lk_crossed_interval(&r, confidence, &claim->low, &claim->high) ? NULL : r.no_interval;
     claim->low = fmax(claim->low, -1), claim->high = fmin(claim->high, 1);
-    claim->too_few = too_few(a, &r) != NULL;
-    if (!claim->no_interval) claim->no_interval = too_few(a, &r);
+    claim->too_few = lk_claim_too_few(a, &r) != NULL;
+    if (!claim->no_interval) claim->no_interval = lk_claim_too_few(a, &r);
     claim->shares = lk_crossed_shares(&r);
     if (family->family == LK_CLAIM_GROUP) {
         const struct lk_levels *of = &a->attributes[family->attribute];

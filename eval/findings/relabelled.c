@@ -227,6 +227,7 @@ static enum lk_code name_cells(struct asked *a, struct lk_claims_family *family,
         rc = add(a, family, j, &j->cells[i], false);
     }
     if (!rc) choose_scope(a->claims, first);
+    if (!rc && family->family == LK_CLAIM_GROUP) rc = lk_claim_by_kind(a, family, first);
     lk_free(named);
     lk_free(outcomes);
     return rc;

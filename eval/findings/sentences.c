@@ -70,6 +70,19 @@ static void add_others(const struct lk_outcomes *o, int model, const char *what,
     lk_text_add(out, " too");
 }
 
+/* "; larger on prompts of kind scene (52.0% and 14.0%) than on the rest (21.0% and 11.0%)" */
+static void add_kind(const struct lk_outcomes *o, const struct lk_claim *c, struct lk_text *out) {
+    lk_text_add(out, "; larger on prompts of kind %s (", o->kind_names[c->kind]);
+    percent(out, c->kind_rate);
+    lk_text_add(out, " and ");
+    percent(out, c->kind_other);
+    lk_text_add(out, ") than on the rest (");
+    percent(out, c->rest_rate);
+    lk_text_add(out, " and ");
+    percent(out, c->rest_other);
+    lk_text_add(out, ")");
+}
+
 void lk_claim_sentence(const struct lk_outcomes *o, const struct lk_claim *c, struct lk_text *out) {
     const bool kind = c->family == LK_CLAIM_KIND;
     if (c->family == LK_CLAIM_MODEL) {
@@ -98,6 +111,7 @@ void lk_claim_sentence(const struct lk_outcomes *o, const struct lk_claim *c, st
     lk_text_add(out, ": ");
     lk_claim_effect(c, out);
     if (c->adjusted) lk_text_add(out, ", adjusted for the other attributes");
+    if (c->by_kind) add_kind(o, c, out);
     if (c->model < 0 && c->family != LK_CLAIM_MODEL && o->n_models > 1 && c->found)
         lk_text_add(out, c->too_few ? "; too few people or prompts to tell whether models differ in it"
                          : c->alike ? "; alike in all models, as far as seen"

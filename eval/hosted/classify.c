@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/log.h"
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "eval/document/table_print.h"
@@ -312,13 +313,15 @@ static enum lk_http_verdict read_error(const struct lk_http_reply *r, const stru
     const bool may_refuse = s == 400 || s == 403 || s == 422 || s == 451;
     if (may_refuse && is_refusal(root, &code)) return refuse(out, "input", code, said, secrets);
     const enum lk_http_verdict verdict = judge_status(r, root);
-    char field[80] = "";
-    if (*param) snprintf(field, sizeof field, "field \"%.60s\": ", param);
-    int n = snprintf(why, LK_HTTP_WHY_BYTES, "%.160s: status %ld: %s%.200s", r->address, s, field, said);
+    char field[61];
+    lk_http_show(param, secrets, field, sizeof field);
+    int n = snprintf(why, LK_HTTP_WHY_BYTES, "%.160s: status %ld: %s%s%s%.200s", r->address, s,
+                     *field ? "field \"" : "", field, *field ? "\": " : "", said);
     if (verdict == LK_HTTP_STOP)
         snprintf(why + n, LK_HTTP_WHY_BYTES - (size_t)n,
                  "; see that the URL, the model, the key in OPENAI_API_KEY and "
-                 "its credit are right");
+                 "its credit are right%s",
+                 s == 404 && !strstr(r->address, "/v1/") ? " (most services' URLs end with /v1)" : "");
     return verdict;
 }
 
@@ -340,4 +343,38 @@ enum lk_http_verdict lk_images_classify(const struct lk_http_reply *r, const str
     lk_text_free(&readable);
     return r->status == 200 ? read_pictures(r, secrets, said, out, parts, why)
                             : read_error(r, secrets, said, parts->root, out, why);
+}
+
+static int by_model_and_asked(const void *a, const void *b) {
+    const struct lk_picture_signs *x = a, *y = b;
+    const int order = strcmp(x->model, y->model);
+    return order ? order : x->asked < y->asked ? -1 : x->asked > y->asked;
+}
+
+size_t lk_picture_signs_repeats(struct lk_picture_signs *list, size_t n) {
+    size_t n_models = 0, n_pictures = 0;
+    for (size_t i = 0; i < n; i++)
+        if (list[i].asked && !list[i].placeholder) list[n_pictures++] = list[i];
+    qsort(list, n_pictures, sizeof *list, by_model_and_asked);
+    for (size_t from = 0, at = 0; from < n_pictures; from = at) {
+        const char *model = list[from].model;
+        size_t n_several = 0, n_one = 0; /* of what was asked several times: all, and what has one picture */
+        while (at < n_pictures && !strcmp(list[at].model, model)) {
+            const struct lk_picture_signs *first = &list[at];
+            bool differ = false;
+            size_t n_same = 0;
+            for (; at < n_pictures && !by_model_and_asked(first, &list[at]); at++, n_same++)
+                differ |= strcmp(first->sha256, list[at].sha256) != 0;
+            n_several += n_same > 1;
+            n_one += n_same > 1 && !differ;
+        }
+        if (!n_several || n_one < n_several) continue;
+        n_models++;
+        lk_log(LK_LOG_WARNING,
+               "%s: the same picture each time, for all of the %zu things that it was asked for several times: it "
+               "takes no seed, and repeats are no draws of their own; ask once each, or with a field that it takes as "
+               "seed",
+               model, n_several);
+    }
+    return n_models;
 }

@@ -99,9 +99,13 @@ struct lk_picture_signs {
     char sha256[65];  /* of width, height and pixels */
     double sharpness; /* variance of the four-neighbour Laplacian of luma */
     const char *model, *prompt;
+    uint64_t asked; /* a hash of what was asked for, all but the seed; 0: its repeats are not looked at */
 };
-/* Alpha is not looked at. The caller sets model and prompt. LK_E_NOMEM. */
+/* Alpha is not looked at. The caller sets model, prompt and asked. LK_E_NOMEM. */
 enum lk_code lk_picture_signs_of(const struct lk_image *image, struct lk_picture_signs *out);
 /* What is seen beside the other pictures of the same model: those repeated, and those whose sharpness is below 2% of
  * the median of the pictures that are no placeholders. LK_E_NOMEM. */
 enum lk_code lk_picture_signs_compare(struct lk_picture_signs *list, size_t n);
+/* The list is not kept. Warns of each model that answered whatever was asked of it several times with one picture: it
+ * takes no seed, and its repeats are no draws. Placeholders are left out. How many such models. */
+size_t lk_picture_signs_repeats(struct lk_picture_signs *list, size_t n);

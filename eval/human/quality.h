@@ -29,7 +29,7 @@ enum lk_quality_rule {
     LK_N_QUALITY_RULES,
 };
 
-enum lk_protocol { LK_PROTOCOL_003, LK_PROTOCOL_001, LK_PROTOCOL_000, LK_PROTOCOL_004 };
+enum lk_protocol { LK_PROTOCOL_003, LK_PROTOCOL_001, LK_PROTOCOL_000, LK_PROTOCOL_004, LK_N_PROTOCOLS };
 /* any: one excluding rule (Q1, Q2, Q8..Q12). two_flags: two rules of all but Q7, or Q1 alone. completion: Q11 or Q12.
  */
 enum lk_quality_policy { LK_POLICY_ANY, LK_POLICY_TWO_FLAGS, LK_POLICY_NONE, LK_POLICY_COMPLETION };

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "engine/base/alloc.h"
+#include "eval/human/quality.h"
 #include "eval/scores/words.h"
 #include "eval/study/prompts.h"
 
@@ -255,6 +256,11 @@ static enum lk_code read_record(struct lk_ratings_import *import, const struct l
     if (task) LK_TRY(lk_names_number(&import->tasks, task->text, task->n, &rating->task));
     LK_TRY(find_item(import, fields, id, is_gold, &rating->item));
     LK_TRY(lk_dataset_rater(import->data, rater, strlen(rater), &rating->rater));
+    const struct lk_field *protocol = lk_fields_find(fields, "protocol");
+    const int said = protocol ? lk_protocol_parse(protocol->text) : -1;
+    if (said >= 0) import->protocols |= 1u << said;
+    const struct lk_field *simulated = lk_fields_find(fields, "simulated");
+    if (simulated && lk_field_bool(simulated) == 1) import->data->raters[rating->rater].is_simulated = true;
     bool is_choice = answers.preference >= 0 || lk_fields_find_open(fields, "preference");
     uint64_t what = is_gold ? (uint64_t)gold : (uint64_t)rating->item;
     out->key = ((uint64_t)rating->rater << 32 | what) << 2 | (uint64_t)is_gold << 1 | is_choice;

@@ -43,6 +43,7 @@ struct lk_ratings_import {
     size_t n_rejected, n_unfinished, n_previews; /* records that their platform says are no ratings */
     size_t n_listed, n_listed_invalid;           /* records of participants, and those not understood */
     size_t n_gold, n_gold_unkeyed;               /* attention checks; those without an expectation to compare with */
+    unsigned protocols;                          /* bit per lk_protocol that records name */
     size_t n_sides_assumed;                      /* left/right answers without left_arm */
     struct lk_rejects rejects;
 

@@ -7,6 +7,7 @@
 
 #include "engine/base/alloc.h"
 #include "eval/intake/internal.h"
+#include "eval/intake/tables.h"
 #include "eval/scores/json_lines.h"
 #include "eval/study/prompts.h"
 
@@ -98,7 +99,7 @@ static enum lk_code add_attributes(struct lk_audit *a, const struct lk_study *st
                         "");
     lk_text_free(&table);
     lk_text_free(&item);
-    return rc;
+    return rc ? rc : lk_audit_add_views(a, study);
 }
 
 static enum lk_code add_sources(struct lk_audit *a, const struct lk_study *study) {
@@ -342,13 +343,15 @@ enum lk_code lk_audit_add_scores(struct lk_audit *a, const struct lk_dataset *da
 }
 
 static enum lk_code complete(struct lk_audit *a, const struct lk_audit_settings *s) {
+/* An indicator of each score by its measures. */
 #define OF_SCORES                                                                                                      \
-    "avg((s.value BETWEEN m.low AND m.high) <> m.outside) FROM score s JOIN measure m USING(axis) JOIN output o "      \
+    "((s.value BETWEEN m.low AND m.high) <> m.outside) FROM score s JOIN measure m USING(axis) JOIN output o "         \
     "USING(item) JOIN prompt p ON p.rowid = o.prompt_row WHERE s.kind=?2 AND (m.axis<>'age_drift' OR "                 \
-    "(m.measure='age_accuracy')=p.asks_age) GROUP BY s.item, m.rowid"
-    static const char outcomes[] = "INSERT INTO outcome SELECT s.item, m.measure, ?1, " OF_SCORES;
+    "(m.measure='age_accuracy')=p.asks_age)"
+    static const char outcomes[] =
+        "INSERT INTO outcome SELECT s.item, m.measure, ?1, avg" OF_SCORES " GROUP BY s.item, m.rowid";
     static const char alternatives[] =
-        "INSERT INTO alternative SELECT s.item, m.measure, coalesce(?1, s.who), " OF_SCORES ", s.who";
+        "INSERT INTO alternative SELECT s.item, m.measure, coalesce(?1, s.who), 1.0 * " OF_SCORES; /* one a score */
     a->alpha = s->alpha;
     LK_TRY(lk_sql_run(&a->sql, "DELETE FROM measure", ""));
     LK_TRY(lk_sql_run(&a->sql, "DELETE FROM outcome", ""));

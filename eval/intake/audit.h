@@ -54,7 +54,8 @@ enum lk_code lk_audit_complete(struct lk_audit *audit, const struct lk_audit_set
  * there are the aggregates mean_low(value, cluster) and mean_high(value, cluster): the interval of a mean of values of
  * which those of one cluster, a name or a row as source_row, are not independent (CR2, Satterthwaite); rate_low and
  * rate_high: the same cut to 0 and 1, and with a third argument, rate_low(value, source_id, prompt_id), of a share
- * among people and prompts like these, near 0 and 1 too (eval/stats/crossed); boot_low and boot_high(value, cluster):
+ * among people and prompts like these, near 0 and 1 too (eval/stats/crossed), both of which interval_low(i) and
+ * interval_high(i) are of one i = rate_interval(...), gathered once; boot_low and boot_high(value, cluster):
  * percentiles of 10,000 resamples of the clusters; with a third argument, 0 or 1, of a difference, and boot_p its p.
  * And the functions share_low(k, n) and share_high(k, n), the interval of a share of n independent requests (Wilson;
  * Clopper-Pearson for k up to 5), and mcnemar_p(b, c), exact. LK_E_INPUT: what SQLite says of the statement. */

@@ -6,6 +6,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/names.h"
+#include "eval/intake/internal.h"
 #include "eval/report/measures.h"
 
 static const enum lk_measure outcomes[] = {LK_MEASURE_SOFT_ERASURE, LK_MEASURE_RACE_DRIFT, LK_MEASURE_GENDER_DRIFT,
@@ -19,6 +20,12 @@ static const struct {
                                 {"reviewed", "reviewers' decisions"},
                                 {"raters", "raters"}};
 
+/* Numbers by the rows of a table of the store, from 1 on. */
+struct rows {
+    int32_t *of;
+    size_t n, capacity;
+};
+
 struct lk_audit_findings {
     struct lk_outcomes outcomes;
     struct lk_claims claims;
@@ -30,7 +37,9 @@ struct lk_audit_findings {
     struct lk_names subcategories;                        /* "kind / subcategory" */
     const char *outcome_names[N_OUTCOMES];
     struct lk_claims_options options;
-    double *filled; /* while it is read */
+    double *filled; /* while it is read: sums, then means */
+    int *n_filled;
+    struct rows rows[3]; /* of models, sources and prompts */
     /* What hosted models refused, judged by itself: where a model, a source or a prompt is refused most, little else is
      * known, and that must not leave it out. n_outcomes 0: no model was asked over the network. */
     struct lk_outcomes asked;
@@ -39,62 +48,80 @@ struct lk_audit_findings {
 };
 static const char *const refused_name[] = {"Refused"};
 
+/* Its number by the row of its table, -1: it is not asked about. */
+static int of_row(const struct rows *rows, const struct lk_audit_row *row, int column) {
+    const int64_t i = sqlite3_column_int64(row->statement, column);
+    return i > 0 && (size_t)i <= rows->n ? rows->of[i - 1] : -1;
+}
+
 /* A name of a row that is not there yet gets the next number. */
 static enum lk_code number(struct lk_names *names, const struct lk_audit_row *row, const char *column, int32_t *out) {
     const char *text = lk_audit_text(row, column);
     return lk_names_number(names, text ? text : "", text ? strlen(text) : 0, out);
 }
 
+/* What it is and where it stands in its own table. */
+static enum lk_code number_row(struct lk_names *names, struct rows *rows, const struct lk_audit_row *row,
+                               const char *column) {
+    int32_t i;
+    double at = 0;
+    LK_TRY(number(names, row, column, &i));
+    if (!lk_audit_number(row, "at", &at) || at < 1) return LK_OK;
+    LK_TRY(lk_grow(&rows->of, &rows->capacity, (size_t)at, sizeof *rows->of));
+    while (rows->n < (size_t)at) rows->of[rows->n++] = -1;
+    rows->of[(size_t)at - 1] = i;
+    return LK_OK;
+}
+
 static enum lk_code take_model(void *context, const struct lk_audit_row *row) {
     struct lk_audit_findings *f = context;
-    int32_t i;
-    return number(&f->models, row, "model_key", &i);
+    return number_row(&f->models, &f->rows[0], row, "model_key");
 }
 
 static enum lk_code take_prompt(void *context, const struct lk_audit_row *row) {
     struct lk_audit_findings *f = context;
-    int32_t prompt, kind;
-    LK_TRY(number(&f->prompts, row, "prompt_id", &prompt));
+    int32_t kind;
+    LK_TRY(number_row(&f->prompts, &f->rows[2], row, "prompt_id"));
     return number(&f->kinds, row, "category", &kind);
 }
 
 static enum lk_code take_source(void *context, const struct lk_audit_row *row) {
     struct lk_audit_findings *f = context;
-    int32_t i;
-    return number(&f->source_names, row, "source_id", &i);
+    return number_row(&f->source_names, &f->rows[1], row, "source_id");
 }
 
+/* The sum and the number of a cell's seeds. */
 static enum lk_code take_outcome(void *context, const struct lk_audit_row *row) {
     struct lk_audit_findings *f = context;
     const struct lk_outcomes *o = &f->outcomes;
-    const char *model = lk_audit_text(row, "model_key"), *source = lk_audit_text(row, "source_id"),
-               *prompt = lk_audit_text(row, "prompt_id"), *measure = lk_audit_text(row, "measure");
-    double value;
-    if (!model || !source || !prompt || !measure || !lk_audit_number(row, "value", &value)) return LK_OK;
-    const int32_t m = lk_names_find(&f->models, model, strlen(model)),
-                  s = lk_names_find(&f->source_names, source, strlen(source)),
-                  p = lk_names_find(&f->prompts, prompt, strlen(prompt));
-    for (int k = 0; k < N_OUTCOMES; k++)
-        if (m >= 0 && s >= 0 && p >= 0 && !strcmp(measure, lk_measure_key(outcomes[k])))
-            f->filled[((k * o->n_models + m) * o->n_sources + s) * o->n_prompts + p] = value;
+    const int k = sqlite3_column_int(row->statement, 0), m = of_row(&f->rows[0], row, 1),
+              s = of_row(&f->rows[1], row, 2), p = of_row(&f->rows[2], row, 3);
+    if (m < 0 || s < 0 || p < 0) return LK_OK;
+    const size_t cell =
+        (((size_t)k * (size_t)o->n_models + (size_t)m) * (size_t)o->n_sources + (size_t)s) * (size_t)o->n_prompts +
+        (size_t)p;
+    f->filled[cell] += sqlite3_column_double(row->statement, 4);
+    f->n_filled[cell]++;
     return LK_OK;
 }
 
 /* Who the edits are asked of, about what and by which model: in the study's order. */
 static enum lk_code read_names(struct lk_audit *audit, struct lk_audit_findings *f) {
-    LK_TRY(lk_audit_each(audit,
-                         "SELECT DISTINCT model_key FROM item WHERE arm='edited' AND source2_id IS NULL ORDER BY "
-                         "model_position",
-                         take_model, f));
-    LK_TRY(lk_audit_each(audit,
-                         "SELECT DISTINCT prompt_id, category FROM item WHERE arm='edited' AND source2_id IS NULL "
-                         "ORDER BY prompt_position",
-                         take_prompt, f));
-    return lk_audit_each(
+    LK_TRY(lk_audit_each(
         audit,
-        "SELECT DISTINCT i.source_id FROM item i JOIN source s USING(source_id) WHERE arm='edited' AND "
-        "source2_id IS NULL ORDER BY s.position",
-        take_source, f);
+        "SELECT DISTINCT model_key, model_row AS at FROM item WHERE arm='edited' AND source2_id IS NULL ORDER BY "
+        "model_position",
+        take_model, f));
+    LK_TRY(lk_audit_each(
+        audit,
+        "SELECT DISTINCT prompt_id, category, prompt_row AS at FROM item WHERE arm='edited' AND source2_id IS NULL "
+        "ORDER BY prompt_position",
+        take_prompt, f));
+    return lk_audit_each(audit,
+                         "SELECT DISTINCT i.source_id, i.source_row AS at FROM item i JOIN source s USING(source_id) "
+                         "WHERE arm='edited' AND "
+                         "source2_id IS NULL ORDER BY s.position",
+                         take_source, f);
 }
 
 static const struct lk_study_source *find_source(const struct lk_study *study, const char *id) {
@@ -159,20 +186,27 @@ static enum lk_code fill_factors(struct lk_audit *audit, const struct lk_study *
 static enum lk_code read_outcomes(struct lk_audit *audit, struct lk_audit_findings *f) {
     struct lk_outcomes *o = &f->outcomes;
     const size_t n = (size_t)N_OUTCOMES * (size_t)o->n_models * (size_t)o->n_sources * (size_t)o->n_prompts;
-    f->y = lk_malloc((n * (N_CONVENTIONS + 1) + 1) * sizeof *f->y);
-    if (!f->y) return lk_fail(LK_E_NOMEM, "report: out of memory");
-    for (size_t i = 0; i < n * (N_CONVENTIONS + 1); i++) f->y[i] = NAN;
+    f->y = lk_calloc(n * (N_CONVENTIONS + 1) + 1, sizeof *f->y);
+    f->n_filled = lk_malloc((n + 1) * sizeof *f->n_filled);
+    if (!f->y || !f->n_filled) return lk_fail(LK_E_NOMEM, "report: out of memory");
     for (int c = 0; c <= N_CONVENTIONS; c++) {
         const char *who = c ? conventions[c - 1].who : "judges";
-        char sql[400];
-        snprintf(sql, sizeof sql,
-                 "SELECT measure, model_key, source_id, prompt_id, avg(value) AS value FROM %s JOIN item USING(item) "
-                 "WHERE who='%s' AND arm='edited' AND source2_id IS NULL GROUP BY model_row, source_row, prompt_row, "
-                 "measure",
-                 c && strcmp(who, "raters") ? "alternative" : "outcome", who);
+        struct lk_text sql = {0};
+        lk_text_add(&sql, "SELECT CASE measure");
+        for (int k = 0; k < N_OUTCOMES; k++) lk_text_add(&sql, " WHEN '%s' THEN %d", lk_measure_key(outcomes[k]), k);
+        lk_text_add(&sql,
+                    " END AS k, model_row, source_row, prompt_row, value FROM %s JOIN output USING(item) WHERE "
+                    "who='%s' AND arm='edited' AND source2_id IS NULL AND k IS NOT NULL",
+                    c && strcmp(who, "raters") ? "alternative" : "outcome", who);
         f->filled = f->y + n * (size_t)c;
-        LK_TRY(lk_audit_each(audit, sql, take_outcome, f));
-        for (size_t i = 0; i < n; i++) f->known[c] |= !isnan(f->filled[i]);
+        memset(f->n_filled, 0, n * sizeof *f->n_filled);
+        const enum lk_code rc = sql.rc ? sql.rc : lk_audit_each(audit, sql.bytes, take_outcome, f);
+        lk_text_free(&sql);
+        LK_TRY(rc);
+        for (size_t i = 0; i < n; i++) {
+            f->filled[i] = f->n_filled[i] ? f->filled[i] / f->n_filled[i] : NAN;
+            f->known[c] |= f->n_filled[i] > 0;
+        }
     }
     o->y = f->y;
     return LK_OK;
@@ -259,6 +293,8 @@ void lk_audit_findings_free(struct lk_audit_findings *f) {
     lk_claims_free(&f->claims);
     lk_claims_free(&f->refusals);
     lk_free(f->refused);
+    lk_free(f->n_filled);
+    for (int i = 0; i < 3; i++) lk_free(f->rows[i].of);
     lk_names_free(&f->source_names);
     lk_names_free(&f->prompts);
     lk_names_free(&f->kinds);

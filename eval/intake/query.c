@@ -85,12 +85,15 @@ static void gather(sqlite3_context *context, int n_arguments, sqlite3_value **ar
     g->values[g->n++] = sqlite3_value_double(arguments[0]);
 }
 
-enum end { RATE_LOW, RATE_HIGH, MEAN_LOW, MEAN_HIGH };
+enum end { RATE_LOW, RATE_HIGH, MEAN_LOW, MEAN_HIGH, RATE_BOTH };
 
 static void give(sqlite3_context *context, enum end end, double low, double high) {
-    const bool rate = end == RATE_LOW || end == RATE_HIGH;
-    const double value = end == RATE_HIGH || end == MEAN_HIGH ? high : low;
-    sqlite3_result_double(context, rate ? fmin(fmax(value, 0), 1) : value);
+    const bool rate = end == RATE_LOW || end == RATE_HIGH || end == RATE_BOTH;
+    const double both[2] = {rate ? fmin(fmax(low, 0), 1) : low, rate ? fmin(fmax(high, 0), 1) : high};
+    if (end == RATE_BOTH)
+        sqlite3_result_blob(context, both, sizeof both, SQLITE_TRANSIENT);
+    else
+        sqlite3_result_double(context, both[end == RATE_HIGH || end == MEAN_HIGH]);
 }
 
 /* Of a mean of the sources, prompts as given: none where all sources are alike. */
@@ -142,6 +145,7 @@ static void finish(sqlite3_context *context, enum end end) {
 
 static void rate_low(sqlite3_context *context) { finish(context, RATE_LOW); }
 static void rate_high(sqlite3_context *context) { finish(context, RATE_HIGH); }
+static void rate_both(sqlite3_context *context) { finish(context, RATE_BOTH); }
 static void mean_low(sqlite3_context *context) { finish(context, MEAN_LOW); }
 static void mean_high(sqlite3_context *context) { finish(context, MEAN_HIGH); }
 
@@ -154,6 +158,24 @@ static void share(sqlite3_context *context, sqlite3_value **arguments, bool high
         rate.undefined)
         return;
     sqlite3_result_double(context, high ? rate.high : rate.low);
+}
+
+/* An end of what rate_interval gives: NULL of another value. */
+static void end_of(sqlite3_context *context, sqlite3_value *interval, int end) {
+    double both[2];
+    if (sqlite3_value_type(interval) != SQLITE_BLOB || sqlite3_value_bytes(interval) != sizeof both) return;
+    memcpy(both, sqlite3_value_blob(interval), sizeof both);
+    sqlite3_result_double(context, both[end]);
+}
+
+static void interval_low(sqlite3_context *context, int n, sqlite3_value **arguments) {
+    (void)n;
+    end_of(context, arguments[0], 0);
+}
+
+static void interval_high(sqlite3_context *context, int n, sqlite3_value **arguments) {
+    (void)n;
+    end_of(context, arguments[0], 1);
 }
 
 static void share_low(sqlite3_context *context, int n, sqlite3_value **arguments) {
@@ -179,19 +201,28 @@ enum lk_code lk_audit_functions(struct lk_audit *a) {
     const struct {
         const char *name;
         void (*finish)(sqlite3_context *);
-    } aggregates[] = {
-        {"rate_low", rate_low}, {"rate_high", rate_high}, {"mean_low", mean_low}, {"mean_high", mean_high}};
+    } aggregates[] = {{"rate_low", rate_low},
+                      {"rate_high", rate_high},
+                      {"rate_interval", rate_both},
+                      {"mean_low", mean_low},
+                      {"mean_high", mean_high}};
     for (size_t i = 0; i < sizeof aggregates / sizeof *aggregates; i++)
-        for (int n = 2; n <= (i < 2 ? 3 : 2); n++)
+        for (int n = 2; n <= (i < 3 ? 3 : 2); n++)
             if (sqlite3_create_function_v2(a->sql.db, aggregates[i].name, n, flags, a, NULL, gather,
                                            aggregates[i].finish, NULL))
                 return lk_fail(LK_E_NOMEM, "out of memory for the audit");
     const struct {
         const char *name;
+        int n;
         void (*call)(sqlite3_context *, int, sqlite3_value **);
-    } scalars[] = {{"share_low", share_low}, {"share_high", share_high}, {"mcnemar_p", mcnemar_p}};
+    } scalars[] = {{"interval_low", 1, interval_low},
+                   {"interval_high", 1, interval_high},
+                   {"share_low", 2, share_low},
+                   {"share_high", 2, share_high},
+                   {"mcnemar_p", 2, mcnemar_p}};
     for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++)
-        if (sqlite3_create_function_v2(a->sql.db, scalars[i].name, 2, flags, a, scalars[i].call, NULL, NULL, NULL))
+        if (sqlite3_create_function_v2(a->sql.db, scalars[i].name, scalars[i].n, flags, a, scalars[i].call, NULL, NULL,
+                                       NULL))
             return lk_fail(LK_E_NOMEM, "out of memory for the audit");
     sqlite3_limit(a->sql.db, SQLITE_LIMIT_SQL_LENGTH, MAX_SQL);
     return LK_OK;

@@ -6,49 +6,13 @@
 #include "engine/base/log.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/names.h"
-#include "eval/data/data.h"
 #include "eval/document/files.h"
 #include "eval/document/page.h"
 #include "eval/intake/audit.h"
 #include "eval/intake/internal.h"
+#include "eval/intake/tables.h"
 
-/* The order within a section. */
-static const char *const tables[] = {"rates_by_model",
-                                     "rates_by_category",
-                                     "rates_by_subcategory",
-                                     "rates_by_prompt",
-                                     "rates_by_attribute",
-                                     "cached_steps",
-                                     "pairs_by_model",
-                                     "raters",
-                                     "judges",
-                                     "judge_agreement",
-                                     "review_decisions",
-                                     "seeds",
-                                     "refusals",
-                                     "refusals_by_attribute",
-                                     "refusals_by_stage",
-                                     "refusals_by_category",
-                                     "refusals_by_prompt",
-                                     "refusal_bounds",
-                                     "refusal_pairs",
-                                     "refusal_changes",
-                                     "refusals_over_time",
-                                     "revised_prompts",
-                                     "rewrites",
-                                     "rewrite_words",
-                                     "rewrite_differences",
-                                     "rewrite_outcomes",
-                                     "masks",
-                                     "mask_floor",
-                                     "models",
-                                     "outputs",
-                                     "sources",
-                                     "prompts"};
-enum {
-    N_TABLES = sizeof tables / sizeof *tables,
-    MAX_MADE = N_TABLES * (LK_MAX_ATTRIBUTES + 1) + LK_MAX_ATTRIBUTES + 2
-};
+enum { MAX_MADE = LK_MAX_AUDIT_TABLES * (LK_MAX_ATTRIBUTES + 1) + LK_MAX_ATTRIBUTES + 2 };
 
 static const struct {
     const char *key, *title, *text;
@@ -73,6 +37,7 @@ enum { N_SECTIONS = sizeof sections / sizeof *sections };
 struct made {
     struct lk_table *table;
     int section;
+    char *query, *behind; /* its SELECT, and the command that shows the outputs of its first cell; NULL; lk_free */
 };
 
 struct report {
@@ -86,61 +51,6 @@ struct report {
     double n_answers; /* of hosted models */
     double n_masked;  /* outputs under a mask */
 };
-
-/* --- the file of a table --- */
-
-struct query {
-    char title[200], section[40], note[600], form[20], rows[40];
-    bool each_attribute;
-    char *sql; /* lk_free */
-};
-
-/* Text with $attribute and $display replaced; lk_free. */
-static char *fill(const char *text, const struct lk_attribute *attribute) {
-    struct lk_text out = {0};
-    lk_text_add(&out, "%s", "");
-    while (*text) {
-        const bool name = attribute && !strncmp(text, "$attribute", 10),
-                   display = attribute && !strncmp(text, "$display", 8);
-        if (name || display) {
-            lk_text_add(&out, "%s", name ? attribute->name : attribute->display);
-            text += name ? 10 : 8;
-        } else {
-            lk_text_bytes(&out, text++, 1);
-        }
-    }
-    if (!out.rc) return out.bytes;
-    lk_text_free(&out);
-    return NULL;
-}
-
-static enum lk_code read_query(const char *name, struct query *out) {
-    struct lk_data_file file;
-    *out = (struct query){.form = "list"};
-    if (!lk_data_find(name, &file)) return lk_fail(LK_E_INTERNAL, "%s.sql is not part of this program", name);
-    const char *at = file.text;
-    const struct {
-        const char *key;
-        char *to;
-        size_t size;
-    } keys[] = {{"title", out->title, sizeof out->title},
-                {"section", out->section, sizeof out->section},
-                {"note", out->note, sizeof out->note},
-                {"form", out->form, sizeof out->form},
-                {"rows", out->rows, sizeof out->rows}};
-    while (!strncmp(at, "-- ", 3)) {
-        const size_t n = strcspn(at, "\n");
-        for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-            const size_t n_key = strlen(keys[i].key);
-            if (!strncmp(at + 3, keys[i].key, n_key) && at[3 + n_key] == ':')
-                snprintf(keys[i].to, keys[i].size, "%.*s", (int)(n - n_key - 5), at + n_key + 5);
-        }
-        out->each_attribute |= !strncmp(at, "-- for: attribute", 17);
-        at += n + (at[n] == '\n');
-    }
-    out->sql = lk_strdup(at);
-    return out->sql ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory");
-}
 
 /* --- cells --- */
 
@@ -214,12 +124,42 @@ static void print_cells(struct lk_table *table, const struct cells *cells, bool 
     }
 }
 
-static enum lk_code cells_table(struct report *r, const char *id, const struct query *q, const char *rows,
-                                const char *sql, struct lk_table **out) {
+/* " AND row = 'Black'", within double quotes of a shell. */
+static void add_condition(struct lk_text *out, const char *column, const char *value) {
+    lk_text_add(out, " AND %s %s", column, value ? "= '" : "IS NULL");
+    for (const char *at = value; at && *at; at++)
+        lk_text_add(out, "%s%c", *at == '\'' ? "'" : strchr("\"$`\\", *at) ? "\\" : "", *at);
+    lk_text_add(out, "%s", value ? "'" : "");
+}
+
+/* What shows the outputs that a cell is of; NULL: out of memory. */
+static char *behind(const char *id, const struct cell *cell, const char *column, bool headed) {
+    struct lk_text out = {0}, where = {0};
+    if (headed) add_condition(&where, "heading", cell->heading);
+    add_condition(&where, "row", cell->row);
+    add_condition(&where, "column", column);
+    lk_text_add(&out,
+                "likeness report --from RUN --query \"SELECT item_id, path, counted FROM %s WHERE%s\" --gallery "
+                "pictures.html",
+                id, where.rc ? "" : where.bytes + strlen(" AND"));
+    const enum lk_code rc = lk_text_free(&where);
+    if (!rc && !out.rc) return out.bytes;
+    lk_text_free(&out);
+    return NULL;
+}
+
+static enum lk_code cells_table(struct report *r, const char *id, const struct lk_audit_table_file *q, const char *rows,
+                                const char *sql, struct lk_table **out, char **command) {
     struct cells cells = {0};
     enum lk_code rc = lk_audit_each(r->audit, sql, add_cell, &cells);
     if (!rc) rc = lk_table_new(out, id, q->title, rows);
     if (!rc) print_cells(*out, &cells, !strcmp(q->form, "differences"));
+    if (!rc && cells.n && lk_audit_has_view(r->audit, id)) {
+        bool headed = false;
+        for (size_t i = 0; i < cells.n; i++) headed |= cells.list[i].heading != NULL;
+        *command = behind(id, cells.list, cells.columns.list[cells.list->column], headed);
+        if (!*command) rc = lk_fail(LK_E_NOMEM, "report: out of memory");
+    }
     lk_free(cells.list);
     lk_names_free(&cells.columns);
     lk_store_free(&cells.texts);
@@ -232,17 +172,26 @@ static int section_of(const char *key) {
     return N_SECTIONS - 1;
 }
 
-static enum lk_code make_table(struct report *r, const char *name, const struct query *q,
-                               const struct lk_attribute *attribute, struct lk_table **out) {
+static void free_made(struct made *made) {
+    lk_table_free(made->table);
+    lk_free(made->query);
+    lk_free(made->behind);
+}
+
+static enum lk_code make_table(struct report *r, const char *name, const struct lk_audit_table_file *q,
+                               const struct lk_attribute *attribute, struct made *out) {
     char id[100];
-    struct lk_table *table = *out = NULL;
-    char *sql = fill(q->sql, attribute), *title = fill(q->title, attribute), *rows = fill(q->rows, attribute);
-    snprintf(id, sizeof id, "%s%s%s", name, attribute ? "_" : "", attribute ? attribute->name : "");
+    struct lk_table *table = NULL;
+    *out = (struct made){.section = section_of(q->section)};
+    char *sql = lk_audit_fill(q->sql, attribute), *title = lk_audit_fill(q->title, attribute),
+         *rows = lk_audit_fill(q->rows, attribute);
+    lk_audit_table_id(name, attribute, id);
     for (char *at = rows; at && *at; at++)
         if (*at == '|') *at = '/'; /* it would make two columns */
     enum lk_code rc = sql && title && rows ? LK_OK : lk_fail(LK_E_NOMEM, "report: out of memory");
     if (!rc)
-        rc = strcmp(q->form, "list") ? cells_table(r, id, q, rows, sql, &table) : lk_audit_query(r->audit, sql, &table);
+        rc = strcmp(q->form, "list") ? cells_table(r, id, q, rows, sql, &table, &out->behind)
+                                     : lk_audit_query(r->audit, sql, &table);
     if (rc && rc != LK_E_NOMEM) rc = lk_fail_prefix(LK_E_INTERNAL, "%s.sql", name);
     if (!rc) {
         lk_table_caption(table, title);
@@ -251,32 +200,34 @@ static enum lk_code make_table(struct report *r, const char *name, const struct 
         table->run = &r->run;
         rc = lk_table_finish(table);
     }
-    lk_free(sql);
     lk_free(title);
     lk_free(rows);
-    if (rc)
-        lk_table_free(table);
-    else
-        *out = table;
+    out->table = table;
+    out->query = sql;
+    if (rc) free_made(out);
     return rc;
 }
 
-static enum lk_code add_table(struct report *r, const char *name, const struct query *q,
+static enum lk_code add_table(struct report *r, const char *name, const struct lk_audit_table_file *q,
                               const struct lk_attribute *attribute) {
-    struct lk_table *table;
-    LK_TRY(make_table(r, name, q, attribute, &table));
-    r->made[r->n_made++] = (struct made){table, section_of(q->section)};
+    LK_TRY(make_table(r, name, q, attribute, &r->made[r->n_made]));
+    r->n_made++;
     return LK_OK;
 }
 
 enum lk_code lk_any_table(struct lk_audit *audit, const char *name, struct lk_table **out) {
     struct report *r = lk_calloc(1, sizeof *r);
-    struct query q = {.sql = NULL};
+    struct lk_audit_table_file q = {.sql = NULL};
     if (!r) return lk_fail(LK_E_NOMEM, "report: out of memory");
     r->audit = audit;
-    enum lk_code rc = read_query(name, &q);
-    if (!rc) rc = make_table(r, name, &q, NULL, out);
-    if (!rc) (*out)->run = NULL;
+    enum lk_code rc = lk_audit_table_file(name, &q);
+    if (!rc) rc = make_table(r, name, &q, NULL, &r->made[0]);
+    if (!rc) {
+        *out = r->made[0].table;
+        (*out)->run = NULL;
+        r->made[0].table = NULL;
+        free_made(&r->made[0]);
+    }
     lk_free(q.sql);
     lk_free(r);
     return rc;
@@ -292,9 +243,9 @@ static void tell(const struct report *r, const char *part) {
 static enum lk_code make_tables(struct report *r) {
     int n_attributes;
     const struct lk_attribute *attributes = lk_study_attributes(r->study, &n_attributes);
-    for (int t = 0; t < N_TABLES; t++) {
-        struct query q;
-        enum lk_code rc = read_query(tables[t], &q);
+    for (int t = 0; lk_audit_tables[t]; t++) {
+        struct lk_audit_table_file q;
+        enum lk_code rc = lk_audit_table_file(lk_audit_tables[t], &q);
         if (!rc && ((!strcmp(q.section, "refusals") && !(r->n_answers > 0)) ||
                     (!strcmp(q.section, "masks") && !(r->n_masked > 0)) ||
                     (!strcmp(q.section, "rewriting") && !lk_audit_any_rewrite(r->audit)))) {
@@ -302,8 +253,8 @@ static enum lk_code make_tables(struct report *r) {
             continue;
         }
         for (int a = 0; a < n_attributes && q.each_attribute && !rc; a++)
-            rc = add_table(r, tables[t], &q, &attributes[a]);
-        if (!rc && !q.each_attribute) rc = add_table(r, tables[t], &q, NULL);
+            rc = add_table(r, lk_audit_tables[t], &q, &attributes[a]);
+        if (!rc && !q.each_attribute) rc = add_table(r, lk_audit_tables[t], &q, NULL);
         lk_free(q.sql);
         if (rc) return rc;
     }
@@ -314,7 +265,7 @@ static enum lk_code make_tables(struct report *r) {
 static enum lk_code add_made(struct report *r, const char *section, enum lk_code rc, struct lk_table *const *table) {
     if (rc) return rc;
     (*table)->run = &r->run;
-    r->made[r->n_made++] = (struct made){*table, section_of(section)};
+    r->made[r->n_made++] = (struct made){.table = *table, .section = section_of(section)};
     return LK_OK;
 }
 
@@ -345,8 +296,15 @@ static void add_section(const struct report *r, struct lk_page *page, int sectio
     snprintf(id, sizeof id, "section-%s", sections[section].key);
     lk_page_section(page, id, sections[section].title);
     lk_page_paragraph(page, "%s", sections[section].text);
-    for (int i = 0; i < r->n_made; i++)
-        if (r->made[i].section == section && !r->made[i].table->no_data) lk_page_table(page, r->made[i].table);
+    for (int i = 0; i < r->n_made; i++) {
+        const struct made *made = &r->made[i];
+        if (made->section != section || made->table->no_data) continue;
+        lk_page_table(page, made->table);
+        if (made->behind)
+            lk_page_code(page, "The outputs behind a cell: this command for the first, with other names for others",
+                         made->behind);
+        if (made->query) lk_page_code(page, "The query of this table", made->query);
+    }
 }
 
 /* What became of all that a hosted model was asked, in two sentences. */
@@ -474,7 +432,7 @@ enum lk_code lk_any_report_write(struct lk_audit *audit, const struct lk_study *
         lk_atomic_batch_begin();
         rc = lk_atomic_batch_end(write_files(r, folder));
     }
-    for (int i = 0; i < r->n_made; i++) lk_table_free(r->made[i].table);
+    for (int i = 0; i < r->n_made; i++) free_made(&r->made[i]);
     lk_audit_findings_free(r->findings);
     lk_free(r);
     return rc;

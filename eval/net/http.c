@@ -56,25 +56,31 @@ const char *lk_http_string(const cJSON *object, const char *key) {
     return text ? text : "";
 }
 
+void lk_http_show(const char *text, const struct lk_http_secrets *secrets, char *out, size_t n_out) {
+    char *whole = lk_strdup(text); /* masked before it is cut: no part of a secret stays */
+    if (whole) lk_http_mask(whole, secrets);
+    snprintf(out, n_out, "%s", whole ? whole : "");
+    lk_free(whole);
+    for (char *at = out; *at; at++)
+        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f) *at = '?';
+}
+
 void lk_http_words(const cJSON *root, const struct lk_text *readable, const struct lk_http_secrets *secrets,
                    char out[LK_HTTP_WORDS]) {
-    const size_t n = readable->n;
+    char begin[81];
     const cJSON *error = cJSON_GetObjectItemCaseSensitive(root, "error");
     const char *words = lk_http_string(error, "message");
     if (!*words && cJSON_IsString(error)) words = error->valuestring;
     if (!*words) words = lk_http_string(root, "message");
     if (!*words) words = lk_http_string(root, "detail");
-    char *whole = *words ? lk_strdup(words) : lk_strndup(n ? readable->bytes : "", n);
-    if (whole) lk_http_mask(whole, secrets);
-    if (*words)
-        snprintf(out, LK_HTTP_WORDS, "%s", whole ? whole : "");
-    else if (n)
-        snprintf(out, LK_HTTP_WORDS, "no reason given; the reply begins \"%.80s\"", whole ? whole : "");
-    else
+    if (*words) {
+        lk_http_show(words, secrets, out, LK_HTTP_WORDS);
+    } else if (readable->n) {
+        lk_http_show(readable->bytes, secrets, begin, sizeof begin);
+        snprintf(out, LK_HTTP_WORDS, "no reason given; the reply begins \"%s\"", begin);
+    } else {
         snprintf(out, LK_HTTP_WORDS, "no reason given; the reply is empty");
-    lk_free(whole);
-    for (char *at = out; *at; at++)
-        if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7f) *at = '?';
+    }
 }
 
 #define CONNECT_MS 10000L

@@ -97,6 +97,7 @@ enum lk_code lk_http_state(const struct lk_http *http);
 
 /* What a server replies as JSON, made safe to read and to write: bytes that are no UTF-8, NULs and lone surrogates
  * become escapes that a reader sees, and secrets are masked. */
+
 /* What is written nowhere, whoever says it. Shorter than LK_HTTP_SECRET_LEAST bytes it is none: "EMPTY". */
 enum { LK_HTTP_SECRET_LEAST = 6 };
 struct lk_http_secrets {
@@ -111,6 +112,9 @@ void lk_http_readable(struct lk_text *out, const char *bytes, size_t n);
 
 /* "" without. */
 const char *lk_http_string(const cJSON *object, const char *key);
+
+/* text as far as it fits into n_out bytes: secrets masked, '?' in place of what is no printable ASCII. */
+void lk_http_show(const char *text, const struct lk_http_secrets *secrets, char *out, size_t n_out);
 
 enum { LK_HTTP_WORDS = 200 };
 /* What the server says is wrong, in its words as far as they are printable, or else how its reply begins. root: the

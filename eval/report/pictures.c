@@ -67,12 +67,7 @@ const char *lk_report_prompt(const struct lk_report *report, int prompt) {
                                       : report->prompts.w[prompt - LK_N_EDIT_PROMPTS].text;
 }
 
-/* Ratings of each item, one item after the other: those of item i are at[first[i]] to at[first[i + 1] - 1]. */
-struct raters_answers {
-    size_t *first, *at;
-};
-
-static enum lk_code sort_ratings(const struct lk_dataset *data, struct raters_answers *out) {
+enum lk_code lk_raters_answers(const struct lk_dataset *data, struct lk_raters_answers *out) {
     out->first = lk_calloc(data->n_items + 2, sizeof *out->first);
     out->at = lk_malloc((data->n_ratings + 1) * sizeof *out->at);
     if (!out->first || !out->at) return lk_fail(LK_E_NOMEM, "report: no memory for the raters' answers");
@@ -90,9 +85,14 @@ static enum lk_code sort_ratings(const struct lk_dataset *data, struct raters_an
     return LK_OK;
 }
 
+void lk_raters_answers_free(struct lk_raters_answers *raters) {
+    lk_free(raters->first);
+    lk_free(raters->at);
+}
+
 /* "4 of 5; judges 4, 3; raters 3, 4, 4"; false when nobody scored it. */
-static bool print_score(const struct lk_report *report, const struct raters_answers *raters, const struct lk_item *at,
-                        int axis, char out[160]) {
+static bool print_score(const struct lk_report *report, const struct lk_raters_answers *raters,
+                        const struct lk_item *at, int axis, char out[160]) {
     size_t index = (size_t)(at - report->data->items);
     int n = 0;
     if (at->score[axis]) n = snprintf(out, 160, "%d of 5", at->score[axis]);
@@ -115,8 +115,8 @@ static const char *print_commands(const struct lk_report_place *source, const st
     return out;
 }
 
-static int32_t item(const struct lk_report *report, const struct raters_answers *raters, const char *folder,
-                    struct lk_page *page, const struct lk_item *at) {
+int32_t lk_report_item(const struct lk_report *report, const struct lk_raters_answers *raters, const char *folder,
+                       struct lk_page *page, const struct lk_item *at, const char *prompt, bool here) {
     static const char *const roles[] = {"the man", "the woman", "unclear"};
     struct lk_page_score scores[LK_N_AXES + 1];
     struct lk_report_place source, output;
@@ -129,20 +129,27 @@ static int32_t item(const struct lk_report *report, const struct raters_answers 
     if (at->role >= 0) scores[n++] = (struct lk_page_score){"Who has the occupation", roles[at->role]};
     lk_report_locate(report, folder, at->source_image, &source);
     lk_report_locate(report, folder, at->image, &output);
-    snprintf(alt[0], sizeof alt[0], "Source: %s, %s, %s", lk_factor_display(LK_FACTOR_RACE, at->race),
-             at->gender < 0 ? "two people" : lk_factor_display(LK_FACTOR_GENDER, at->gender),
-             lk_factor_display(LK_FACTOR_AGE, at->age));
-    snprintf(alt[1], sizeof alt[1], "Output of %s for prompt %s", lk_factor_display(LK_FACTOR_MODEL, at->model),
-             lk_prompt_id(at->prompt));
-    return lk_page_item(page,
-                        &(struct lk_page_item){.id = at->id,
-                                               .prompt = lk_report_prompt(report, at->prompt),
-                                               .source = lk_report_shown(&source, alt[0], NULL),
-                                               .output = lk_report_shown(&output, alt[1], NULL),
-                                               .scores = scores,
-                                               .n_scores = n,
-                                               .words = at->evidence,
-                                               .again = linked ? print_commands(&source, &output, commands) : NULL});
+    if (at->job < 0) { /* the documents' study */
+        snprintf(alt[0], sizeof alt[0], "Source: %s, %s, %s", lk_factor_display(LK_FACTOR_RACE, at->race),
+                 at->gender < 0 ? "two people" : lk_factor_display(LK_FACTOR_GENDER, at->gender),
+                 lk_factor_display(LK_FACTOR_AGE, at->age));
+        snprintf(alt[1], sizeof alt[1], "Output of %s for prompt %s", lk_factor_display(LK_FACTOR_MODEL, at->model),
+                 lk_prompt_id(at->prompt));
+    } else {
+        snprintf(alt[0], sizeof alt[0], "Source of %.140s", at->id);
+        snprintf(alt[1], sizeof alt[1], "Output %.140s", at->id);
+    }
+    const struct lk_page_item item = {.id = at->id,
+                                      .prompt = prompt ? prompt : lk_report_prompt(report, at->prompt),
+                                      .source = lk_report_shown(&source, alt[0], NULL),
+                                      .output = lk_report_shown(&output, alt[1], NULL),
+                                      .scores = scores,
+                                      .n_scores = n,
+                                      .words = at->evidence,
+                                      .again = linked ? print_commands(&source, &output, commands) : NULL};
+    if (!here) return lk_page_item(page, &item);
+    lk_page_item_here(page, &item);
+    return 0;
 }
 
 static bool is_behind(const struct lk_report *report, const struct lk_report_images *images, const struct lk_item *at) {
@@ -184,7 +191,7 @@ static bool listed_before(const struct lk_report *report, size_t n) {
 }
 
 /* Every output that a list names, once, then the lists. number [n_items], listed [n_items] */
-static void put_lists(const struct lk_report *report, const struct raters_answers *raters, const char *folder,
+static void put_lists(const struct lk_report *report, const struct lk_raters_answers *raters, const char *folder,
                       struct lk_page *page, int32_t *number, int32_t *listed) {
     const struct lk_dataset *data = report->data;
     for (size_t k = 0; k < report->n_images; k++)
@@ -193,7 +200,7 @@ static void put_lists(const struct lk_report *report, const struct raters_answer
         bool wanted = listed[i];
         for (size_t k = 0; k < report->n_images && !wanted; k++)
             wanted = is_behind(report, &report->images[k], &data->items[i]);
-        if (wanted) number[i] = item(report, raters, folder, page, &data->items[i]);
+        if (wanted) number[i] = lk_report_item(report, raters, folder, page, &data->items[i], NULL, false);
     }
     for (size_t k = 0; k < report->n_images; k++) {
         char key[160], title[320];
@@ -209,13 +216,12 @@ static void put_lists(const struct lk_report *report, const struct raters_answer
 }
 
 static enum lk_code lists(const struct lk_report *report, const char *folder, struct lk_page *page) {
-    struct raters_answers raters = {NULL, NULL};
+    struct lk_raters_answers raters = {NULL, NULL};
     int32_t *numbers = lk_calloc(2 * report->data->n_items + 1, sizeof *numbers);
-    enum lk_code rc = numbers ? sort_ratings(report->data, &raters)
+    enum lk_code rc = numbers ? lk_raters_answers(report->data, &raters)
                               : lk_fail(LK_E_NOMEM, "report: no memory for the lists of pictures");
     if (!rc) put_lists(report, &raters, folder, page, numbers, numbers + report->data->n_items);
-    lk_free(raters.first);
-    lk_free(raters.at);
+    lk_raters_answers_free(&raters);
     lk_free(numbers);
     return rc;
 }

@@ -159,6 +159,10 @@ static void section(struct lk_page *page, const struct lk_report *report, enum l
     if (is_summary) summary(page, report);
 }
 
+enum lk_page_images lk_report_shows(const struct lk_report_options *o) {
+    return o->audit_safe ? LK_PAGE_AUDIT_SAFE : o->embed_images ? LK_PAGE_EMBEDDED : LK_PAGE_LINKED;
+}
+
 static enum lk_code write_page(const struct lk_report *report, const char *folder, char unfit[PATH_MAX]) {
     const struct lk_report_options *o = &report->options;
     struct lk_page *page;
@@ -171,9 +175,7 @@ static enum lk_code write_page(const struct lk_report *report, const char *folde
                                   .n_nominal = report->run.n_nominal,
                                   .n_valid = report->run.n_valid,
                                   .csv_folder = "tables",
-                                  .images = o->audit_safe     ? LK_PAGE_AUDIT_SAFE
-                                            : o->embed_images ? LK_PAGE_EMBEDDED
-                                                              : LK_PAGE_LINKED,
+                                  .images = lk_report_shows(o),
                               }));
     if (*o->label) lk_page_remark(page, "%s", o->label);
     if (*o->attribution) lk_page_remark(page, "%s", o->attribution);

@@ -19,6 +19,20 @@ void lk_report_locate(const struct lk_report *report, const char *folder, const 
 struct lk_page_image lk_report_shown(const struct lk_report_place *place, const char *alt, const char *caption);
 const char *lk_report_prompt(const struct lk_report *report, int prompt); /* its text, NULL for -1 */
 
+/* Ratings of each item, one item after the other: those of item i are at[first[i]] to at[first[i + 1] - 1]. */
+struct lk_raters_answers {
+    size_t *first, *at;
+};
+/* Free in any case. LK_E_NOMEM. */
+enum lk_code lk_raters_answers(const struct lk_dataset *data, struct lk_raters_answers *out);
+void lk_raters_answers_free(struct lk_raters_answers *raters);
+/* Puts an output beside its source with all its scores into the page, and gives its number there; or, with `here`,
+ * where the page has got to, and gives 0. Reads report->data and the options of pictures alone. prompt NULL: the
+ * documents' of the item. */
+int32_t lk_report_item(const struct lk_report *report, const struct lk_raters_answers *raters, const char *folder,
+                       struct lk_page *page, const struct lk_item *item, const char *prompt, bool here);
+enum lk_page_images lk_report_shows(const struct lk_report_options *options);
+
 /* Figure 5: figure_5.png and figure_5.csv into the folder, and the picture into the page; nothing without images. */
 enum lk_code lk_report_figure_5(const struct lk_report *report, const char *folder, struct lk_page *page);
 /* Figure 6: one prompt across the seven races, into the page. */

@@ -72,6 +72,7 @@ struct lk_rater {
     bool code_valid; /* a valid completion code, or the export has no such column */
     int32_t n_questions, n_skipped;
     bool is_pilot;
+    bool is_simulated;  /* of `survey pilot`, as its export says */
     int32_t n_sessions; /* platform submissions, 1 without a participants file; more is repeated participation */
     uint32_t rules_hit; /* bit per quality rule (quality.h) */
     bool excluded;

@@ -137,8 +137,17 @@ enum lk_code lk_journal_latest(struct lk_journal *j, int most, lk_journal_row_fn
 /* The job of this index, if the journal has it. */
 enum lk_code lk_journal_one(struct lk_journal *j, int64_t index, lk_journal_row_fn *row, void *context);
 
-/* What is made and no longer asked for; their index is below 0. */
-enum lk_code lk_journal_each_kept(struct lk_journal *j, lk_journal_row_fn *row, void *context);
+/* What is made and no longer asked for; their index is below 0. free: those alone whose output no job of the study
+ * has. */
+enum lk_code lk_journal_each_kept(struct lk_journal *j, bool free, lk_journal_row_fn *row, void *context);
+/* What is kept and has the output of a job of the study: what it needs to be put aside. */
+struct lk_journal_replaced {
+    const char *id, *output, *new_id; /* of what is kept; the job's */
+    int64_t bytes;                    /* of what is kept */
+    bool made;                        /* the job's picture is */
+};
+typedef enum lk_code lk_journal_replaced_fn(void *context, const struct lk_journal_replaced *r);
+enum lk_code lk_journal_each_replaced(struct lk_journal *j, lk_journal_replaced_fn *row, void *context);
 /* Forgets what is no longer asked for, and what made the pictures of models that have none left. */
 enum lk_code lk_journal_prune(struct lk_journal *j);
 

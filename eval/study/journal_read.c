@@ -88,8 +88,27 @@ enum lk_code lk_journal_one(struct lk_journal *j, int64_t index, lk_journal_row_
     return each(j, false, "WHERE jobs.i=?1", index, row, context);
 }
 
-enum lk_code lk_journal_each_kept(struct lk_journal *j, lk_journal_row_fn *row, void *context) {
-    return each(j, false, "WHERE jobs.i<?1 ORDER BY output", 0, row, context);
+enum lk_code lk_journal_each_kept(struct lk_journal *j, bool free, lk_journal_row_fn *row, void *context) {
+    return each(j, false,
+                "WHERE jobs.i<0 AND (?1=0 OR output NOT IN (SELECT output FROM jobs WHERE i>=0)) ORDER BY output", free,
+                row, context);
+}
+
+enum lk_code lk_journal_each_replaced(struct lk_journal *j, lk_journal_replaced_fn *row, void *context) {
+    sqlite3_stmt *q;
+    bool more = true;
+    LK_TRY(lk_sql_open(&j->sql, &q,
+                       "SELECT old.id,old.output,now.id,old.bytes,now.state FROM jobs old JOIN jobs now ON "
+                       "now.output=old.output AND now.i>=0 WHERE old.i<0 ORDER BY old.output",
+                       ""));
+    enum lk_code rc;
+    while (!(rc = lk_sql_step(&j->sql, q, &more)) && more) {
+        const struct lk_journal_replaced r = {lk_sql_text(q, 0), lk_sql_text(q, 1), lk_sql_text(q, 2),
+                                              sqlite3_column_int64(q, 3), sqlite3_column_int(q, 4) == LK_JOB_DONE};
+        if ((rc = row(context, &r))) break;
+    }
+    sqlite3_finalize(q);
+    return rc;
 }
 
 enum lk_code lk_journal_prune(struct lk_journal *j) {

@@ -110,8 +110,13 @@ static int wait_for_lock(void *context, int n_waits) {
     return 1;
 }
 
+/* SQLite counts its memory behind a lock that every allocation takes; nobody asks how much it is. */
+static void count_no_memory(void) { sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0); }
+
 enum lk_code lk_sql_attach(struct lk_sql *s, const char *path, const char *name, const char *schema) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_mutexattr_t again;
+    pthread_once(&once, count_no_memory);
     pthread_mutexattr_init(&again);
     pthread_mutexattr_settype(&again, PTHREAD_MUTEX_RECURSIVE);
     pthread_mutex_init(&s->lock, &again);

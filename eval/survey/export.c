@@ -106,6 +106,7 @@ struct group {
     char worker[65], consent_sha256[65];
     int64_t claim, at;
     int place, position, left_arm, n;
+    bool pilot; /* a simulated participant */
     struct {
         char key[40], value[24];
         int64_t ms;
@@ -249,6 +250,7 @@ static enum lk_code write_record(struct exporter *e, const struct group *g, cons
               cJSON_AddNumberToObject(line, "position", g->position + 1) && add_text(line, "taskId", task) &&
               add_text(line, "protocol", lk_protocol_name(study->protocol)) &&
               add_text(line, "instrument", study->instrument) && add_text(line, "consentHash", g->consent_sha256) &&
+              (!g->pilot || cJSON_AddTrueToObject(line, "simulated")) &&
               (!e->comments || !*g->comment || add_text(line, "comment", g->comment));
     return add_line(e->out, line, ok);
 }
@@ -318,13 +320,17 @@ static enum lk_code write_claim(struct exporter *e, struct group g) {
 static enum lk_code next_claim(struct exporter *e, bool abandoned, struct group *g, bool *more) {
     sqlite3_stmt *q;
     int64_t last = g->claim;
-    LK_TRY(lk_sql_open(e->sql, &q,
-                       "SELECT c.id, c.task, p.worker, p.consent_sha256 FROM read_claims c JOIN read_participants p ON "
-                       "p.id=c.participant WHERE (c.state='abandoned')=?1 AND c.id>?2 ORDER BY c.id LIMIT 1",
-                       "ii", (int64_t)abandoned, last));
+    LK_TRY(lk_sql_open(
+        e->sql, &q,
+        "SELECT c.id, c.task, p.worker, p.consent_sha256, p.pilot FROM read_claims c JOIN read_participants p ON "
+        "p.id=c.participant WHERE (c.state='abandoned')=?1 AND c.id>?2 ORDER BY c.id LIMIT 1",
+        "ii", (int64_t)abandoned, last));
     enum lk_code rc = lk_sql_step(e->sql, q, more);
     if (!rc && *more) {
-        *g = (struct group){.claim = sqlite3_column_int64(q, 0), .place = sqlite3_column_int(q, 1), .position = -1};
+        *g = (struct group){.claim = sqlite3_column_int64(q, 0),
+                            .place = sqlite3_column_int(q, 1),
+                            .position = -1,
+                            .pilot = sqlite3_column_int(q, 4)};
         snprintf(g->worker, sizeof g->worker, "%s", lk_sql_text(q, 2));
         snprintf(g->consent_sha256, sizeof g->consent_sha256, "%s", lk_sql_text(q, 3));
     }
@@ -373,4 +379,15 @@ enum lk_code lk_survey_export_participants(struct lk_survey *s, struct lk_text *
     sqlite3_finalize(q);
     pthread_mutex_unlock(&s->sql.lock);
     return rc;
+}
+
+enum lk_code lk_survey_simulated(struct lk_survey *s, int64_t *n_participants, int64_t *n_simulated) {
+    LK_TRY(lk_sql_number(&s->sql, n_participants, 0,
+                         "SELECT count(*) FROM read_participants WHERE consent_at IS NOT "
+                         "NULL",
+                         ""));
+    return lk_sql_number(&s->sql, n_simulated, 0,
+                         "SELECT count(*) FROM read_participants WHERE pilot AND consent_at IS "
+                         "NOT NULL",
+                         "");
 }

@@ -333,6 +333,7 @@ enum lk_code lk_survey_practice(struct lk_survey_practice *p) {
     if (p->experiment == 3 && !two)
         return lk_fail(LK_E_INPUT,
                        "practice items: expected a man and a woman of one race among the sources, got none");
+    if (!p->n_sources) return lk_fail(LK_E_INPUT, "practice items: expected sources, got none");
     enum lk_code rc = make_folders(&b);
     if (!rc && p->experiment == 3) rc = lk_prompts_load(&b.prompts);
     lk_text_add(&b.out, "[");

@@ -92,6 +92,13 @@ static enum lk_code take_part(struct pilot *p, int number) {
 
 enum lk_code lk_survey_pilot(struct lk_survey *s, int n, int64_t now) {
     struct pilot p = {.s = s};
+    int64_t n_real;
+    LK_TRY(lk_sql_number(&s->sql, &n_real, 0, lk_survey_of_people, ""));
+    if (n_real)
+        return lk_fail(LK_E_INPUT,
+                       "pilot: people have answered this survey (%lld answers): simulated ones would count among them; "
+                       "give the dry run a --store of its own",
+                       (long long)n_real);
     /* A dry run need not survive a power cut. */
     sqlite3_exec(s->sql.db, "PRAGMA synchronous=OFF", NULL, NULL, NULL);
     enum lk_code rc = LK_OK;

@@ -196,6 +196,10 @@ static enum lk_code survey_seal_check(struct lk_survey *s) {
 
 const char *const lk_survey_advice = "put a copy of the whole folder back";
 
+const char *const lk_survey_of_people =
+    "SELECT count(*) FROM answers a JOIN claims c ON c.id=a.claim JOIN participants p ON p.id=c.participant WHERE NOT "
+    "p.pilot";
+
 enum { VERSION = 2 }; /* of the tables: 1 lets a participant have one task alone, 0 has no digests */
 
 #define CLAIM_INDEXES                                                                                                  \
@@ -426,6 +430,18 @@ enum lk_code lk_survey_open(struct lk_survey **out, const struct lk_survey_study
         lk_survey_close(s);
     else
         *out = s;
+    return rc;
+}
+
+enum lk_code lk_survey_answered(const char *folder, int64_t *n) {
+    struct lk_sql sql = {.advice = lk_survey_advice};
+    struct files f;
+    struct stat st;
+    *n = 0;
+    if (find_files(&f, folder, true) || stat(f.answers, &st) || !st.st_size) return LK_OK;
+    enum lk_code rc = lk_sql_attach(&sql, f.answers, f.answers, "");
+    if (!rc) rc = lk_sql_number(&sql, n, 0, lk_survey_of_people, "");
+    lk_sql_close(&sql);
     return rc;
 }
 

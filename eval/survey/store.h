@@ -20,6 +20,8 @@ struct lk_survey {
     bool *has_come;               /* [blocked.n]: and tried to */
 };
 
+/* SQL: how many answers people gave. */
+extern const char *const lk_survey_of_people;
 /* What to do about a store that is damaged. */
 extern const char *const lk_survey_advice;
 

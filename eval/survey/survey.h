@@ -68,6 +68,10 @@ enum lk_code lk_survey_refuses(struct lk_survey *s, const char *external_id, int
 void lk_survey_link(const struct lk_survey *s, const char *external_id, char out[33]);
 /* The latest time that the store knows, 0 for none: a clock that is behind it would go backwards. */
 enum lk_code lk_survey_latest(struct lk_survey *s, int64_t *out);
+/* Answers that people gave in the store of this folder; of simulated participants none count. 0 where no store is. */
+enum lk_code lk_survey_answered(const char *folder, int64_t *n);
+/* Of those who consented, how many there are, and of these how many are simulated. */
+enum lk_code lk_survey_simulated(struct lk_survey *s, int64_t *n_participants, int64_t *n_simulated);
 /* A new session for the platform's id, which is stored as a salted hash only. token: 64 hex digits, also not stored;
  * it ends after 30 days, or when five newer ones are there. LK_E_INPUT: too many new participants in this hour. */
 enum lk_code lk_survey_enter(struct lk_survey *s, const char *external_id, bool is_pilot, int64_t now, char token[65]);
@@ -177,7 +181,8 @@ enum lk_code lk_survey_count(struct lk_survey *s, int64_t now, struct lk_survey_
 /* kind "error": a technical problem that a participant reported. */
 enum lk_code lk_survey_event(struct lk_survey *s, const struct lk_survey_visitor *who, const char *kind, int64_t now);
 
-/* n simulated participants who answer everything; outputs of the edited arm drift where the source is not White. */
+/* n simulated participants who answer everything; outputs of the edited arm drift where the source is not White.
+ * LK_E_INPUT: people have answered. */
 enum lk_code lk_survey_pilot(struct lk_survey *s, int n, int64_t now);
 
 /* Whom a platform is to pay: its list of submissions against what the survey's store holds.

@@ -316,8 +316,6 @@ enum lk_code lk_survey_refuses(struct lk_survey *s, const char *external_id, int
 /* What lies in which task: items, some of them for several raters, gold items, which are used equally often, and
  * instructed checks; and in what order and on which sides a participant sees them. */
 
-enum { MAX_A_TASK = 1000 };
-
 static enum lk_code make_checks(struct lk_survey_study *s) {
     static const char *const ids[] = {"check_1", "check_2", "check_3", "check_4", "check_5"};
     size_t n = (size_t)s->n_checks_per_task;
@@ -420,7 +418,7 @@ static enum lk_code pack_shared(struct lk_survey_study *s, size_t n_shared) {
 enum lk_code lk_survey_pack(struct lk_survey_study *s, const char *path) {
     const size_t n_tasks = (size_t)s->n_tasks, n_shared = (s->n_items * (size_t)s->shared_percent + 50) / 100;
     s->n_packed = s->n_items + n_shared * (size_t)(s->shared_raters - 1);
-    if (s->n_packed < n_tasks || s->n_packed / n_tasks > MAX_A_TASK)
+    if (s->n_packed < n_tasks || s->n_packed / n_tasks > LK_SURVEY_MAX_A_TASK)
         return lk_fail(LK_E_INPUT, "%s: field \"items\": expected 1 to 1,000 for each of %zu tasks, got %zu", path,
                        n_tasks, s->n_packed);
     if (n_shared && s->tasks_per_worker > 1)

@@ -165,7 +165,9 @@ static enum lk_code log_row(struct lk_t2i_images *images, const struct lk_csv *c
     line.seed = isnan(seed) ? -1 : (int64_t)seed;
     line.prompt_id = lk_store_copy(&images->texts, id, strlen(id));
     line.model_tag = lk_store_copy(&images->texts, tag, strlen(tag));
-    if (!line.prompt_id || !line.model_tag) return out_of_memory();
+    const char *sha256 = lk_csv_cell(csv, lk_csv_column(csv, "sha256"));
+    line.sha256 = lk_store_copy(&images->texts, sha256, strlen(sha256));
+    if (!line.prompt_id || !line.model_tag || !line.sha256) return out_of_memory();
     LK_TRY(read_asked(images, csv, &line));
     LK_TRY(read_more(images, csv, ours, &line));
     if (line.asked.outcome != LK_OUTCOME_MADE) return add_unmade(images, line, path);
@@ -260,6 +262,10 @@ static enum lk_code take(struct lk_t2i_images *images, const struct lk_csv *csv,
     if (at >= 0) {
         struct lk_t2i_logged *logged = &images->log[at];
         combine(&label, logged, &why);
+        const char *sha256 = lk_csv_cell(csv, lk_csv_column(csv, "sha256"));
+        if (*sha256 && *logged->sha256 && !lk_same_name(sha256, logged->sha256))
+            return reject(images, file, csv->line, label.file_path,
+                          "it was labelled when another picture had this name (sha256): label it again");
         if (!*lk_csv_cell(csv, lk_csv_column(csv, "arm"))) arm = logged->arm;
         if (!*lk_csv_cell(csv, lk_csv_column(csv, "mode"))) canvas = logged->canvas;
         if (fair.of[0] < 0) fair = logged->fair;

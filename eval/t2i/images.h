@@ -44,8 +44,9 @@ struct lk_t2i_logged {
     struct lk_t2i_fair fair;
     bool asked_known; /* it has the column "outcome" */
     struct lk_asked asked;
-    const char *path; /* of what is not made; "": no picture */
-    const char *more; /* cells of the columns `more`, as CSV, a comma before each */
+    const char *path;   /* of what is not made; "": no picture */
+    const char *sha256; /* of the picture's file; "": not said */
+    const char *more;   /* cells of the columns `more`, as CSV, a comma before each */
 };
 
 struct lk_t2i_images {

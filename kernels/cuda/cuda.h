@@ -12,6 +12,7 @@
 #include "kernels/cuda/runtime/driver.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/placed.h"
+#include "kernels/cuda/runtime/pulse.h"
 #include "kernels/cuda/runtime/ranks.h"
 #include "kernels/cuda/runtime/report.h"
 #include "kernels/cuda/runtime/rivals.h"
@@ -51,6 +52,8 @@ struct lk_cuda_device {
     struct lk_cuda_placed placed;
     struct lk_cuda_ranks *ranks; /* NULL: it has its weights for itself */
     int rank;
+    struct lk_cuda_pulse pulse; /* of a rank */
+    bool lost;                  /* a rank's GPU answers no more: nothing is waited for, nor given back to the driver */
     uint64_t beside; /* bytes that the process takes on the device beside what is allocated here: context and code */
     struct lk_cublaslt *cublaslt; /* rivals.h; NULL: own kernels */
     struct lk_cudnn *cudnn;

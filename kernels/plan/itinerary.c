@@ -11,6 +11,26 @@ static uint32_t unit_of(const struct lk_itinerary *it, const struct lk_plan_note
     return e ? (uint32_t)(e - it->units.entries) : LK_NO_UNIT;
 }
 
+/* Scales lie and travel with their weight. Those of several, as the one scale of an fp8 matrix whose rows are
+ * multiplied in parts, stay where they are, as all that does not travel. */
+static void pair_scales(const struct lk_plan_device *plan, struct lk_itinerary *it) {
+    const uint32_t shared = LK_NO_UNIT - 1;
+    for (size_t i = 0; i < plan->n_notes; i++) {
+        const struct lk_plan_note leader = {.start = plan->notes[i].leader, .bytes = 1};
+        const uint32_t unit = unit_of(it, &plan->notes[i]), of = unit_of(it, &leader);
+        if (of == LK_NO_UNIT || !it->travels[of] || it->leader[unit] == of || it->leader[unit] == shared) continue;
+        if (it->leader[unit] == LK_NO_UNIT && it->follower[of] == LK_NO_UNIT) {
+            it->leader[unit] = of;
+            it->follower[of] = unit;
+            continue;
+        }
+        if (it->leader[unit] != LK_NO_UNIT) it->follower[it->leader[unit]] = LK_NO_UNIT;
+        it->leader[unit] = shared;
+    }
+    for (size_t u = 0; u < it->units.n; u++)
+        if (it->leader[u] == shared) it->leader[u] = LK_NO_UNIT;
+}
+
 /* A weight travels if no op reads it as something else. */
 static enum lk_code classify(const struct lk_plan_device *plan, struct lk_itinerary *it) {
     size_t n = plan->weights.n;
@@ -32,15 +52,7 @@ static enum lk_code classify(const struct lk_plan_device *plan, struct lk_itiner
         it->travels[unit] &= plan->notes[i].travels;
         if (plan->notes[i].packed > 0) it->packed[unit] = plan->notes[i].packed;
     }
-    for (size_t i = 0; i < plan->n_notes; i++) {
-        struct lk_plan_note leader = {.start = plan->notes[i].leader, .bytes = 1};
-        uint32_t unit = unit_of(it, &plan->notes[i]), of = unit_of(it, &leader);
-        if (of == LK_NO_UNIT || !it->travels[of] || it->leader[unit] == of) continue;
-        if (it->leader[unit] != LK_NO_UNIT || it->follower[of] != LK_NO_UNIT)
-            return lk_fail(LK_E_INTERNAL, "plan device: scales of several weights overlap");
-        it->leader[unit] = of;
-        it->follower[of] = unit;
-    }
+    pair_scales(plan, it);
     return LK_OK;
 }
 

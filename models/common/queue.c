@@ -326,7 +326,7 @@ static enum lk_code run(struct queue *q, struct lk_device *dev) {
         be_sparing(q);
         rc = prepare_device(q, dev);
     }
-    if (rc) return rc;
+    if (rc || q->given->only_placed) return rc;
     q->dev = dev;
     q->peak_bytes = 0;
     for (int i = 0; i < q->n; i++) {

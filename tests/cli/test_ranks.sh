@@ -1,6 +1,6 @@
 #!/bin/sh
 # GPUs that hold the weights together, as users run them: a picture with its recipe, and a study, byte for byte what one
-# GPU makes; without NCCL a sentence. The GPUs are simulated.
+# GPU makes; without access to each other's memory by NCCL, and without that a sentence. The GPUs are simulated.
 set -eu
 PATH=$BUILD_DIR:$PATH
 GPUSIM_BUILD=$BUILD_DIR
@@ -29,11 +29,13 @@ edit() {
 edit -o one.png --device cuda || fail "one GPU"
 edit -o two.png --device cuda:0,1 --weights sharded || fail "two GPUs"
 cmp one.png two.png || fail "the picture or its recipe differs"
+NCCL_P2P_DISABLE=1 edit -o nccl.png --device cuda:0,1 --weights sharded || fail "two GPUs by NCCL"
+cmp one.png nccl.png || fail "the picture or its recipe by NCCL differs"
 
 ln -s "$BUILD_DIR/gpusim/libcuda.so.1" lib/
 : >lib/libnccl.so.2 # nothing, in the place of any that this machine may have
 code=0
-LD_LIBRARY_PATH=$scratch/lib likeness edit -m tiny -q -p x -o no.png --device cuda:0,1 --weights sharded >out 2>err || code=$?
+LD_LIBRARY_PATH=$scratch/lib NCCL_P2P_DISABLE=1 likeness edit -m tiny -q -p x -o no.png --device cuda:0,1 --weights sharded >out 2>err || code=$?
 if [ ! -e /dev/nvidiactl ]; then
     [ "$code" = 5 ] || fail "without NCCL: expected exit code 5, got $code"
     grep -q 'need NVIDIA.s NCCL, libnccl.so.2 (.*install the package libnccl2' err || fail "without NCCL"

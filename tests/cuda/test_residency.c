@@ -1,15 +1,17 @@
 /* One picture, wherever weights lie and however they travel: queues of jobs at budgets from the least one to
- * everything, with rings of several sizes, readers or pinned copies, one to three jobs a visit, in bf16, q8 and nf4,
- * with no, one and two adapters, under seeds that order the simulated GPU's warps, blocks and streams differently, with
- * the transformer's rows in slices or not. Everyday one packed run of each family; in the full run (LIKENESS_TEST_FULL)
- * 180 placements of each family, four in every form under every seed, in which any two values meet. With a fourth
+ * everything, with rings of several sizes, readers or pinned copies, one to three jobs a visit, in bf16, q8, nf4, GGUF
+ * and a single fp8 file, with no, one and two adapters, under seeds that order the simulated GPU's warps, blocks and
+ * streams differently, with the transformer's rows in slices or not. Everyday three runs of each family; in the full
+ * run (LIKENESS_TEST_FULL) 960 placements of each family: in every form all budgets with rings of one and of two
+ * weights and one to three jobs a visit, and four under each other seed, in which any two values meet. With a fourth
  * argument, the first N of each part: test_cuda_residency FAMILY FORM SEED N. In 32 any three values meet, 288 are all
- * there are. */
+ * there are, 48 are those of the full run's seed 1. */
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "models/placement.h"
 #include "tests/common/cuda.h"
+#include "tests/common/packed.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/tiny_queue.h"
 
@@ -19,8 +21,12 @@
 #define PINNED    ((uint64_t)1 << 30) /* of host memory: all that travels has a copy there */
 
 static const struct simulated_gpu *gpu;
-static const enum lk_quantize forms[] = {LK_QUANTIZE_NF4, LK_QUANTIZE_Q8, LK_QUANTIZE_NONE};
-#define N_FORMS 3
+/* Form i has weights i % PACKED_FORMS and i / PACKED_FORMS adapters. */
+#define FORM(weights, n_loras) ((weights) + PACKED_FORMS * (n_loras))
+enum { N_FORMS = FORM(0, 3), EVERYDAY = 3 };
+static const int everyday[TINY_FAMILIES][EVERYDAY] = {{FORM(PACKED_NF4, 0), FORM(PACKED_Q8, 1), FORM(PACKED_GGUF, 2)},
+                                                      {FORM(PACKED_Q8, 0), FORM(PACKED_NF4, 2), FORM(PACKED_FP8, 1)},
+                                                      {FORM(PACKED_GGUF, 0), FORM(PACKED_Q8, 1), FORM(PACKED_FP8, 2)}};
 static const int order[N_JOBS] = {2, 0, 1};
 
 /* The number after `text` in what the refusal of this budget says. */
@@ -67,6 +73,7 @@ static void transformer(struct tiny_queue *q, const struct lk_budget *budget, ui
 #define N_RINGS   4
 #define N_READERS 3
 #define N_VISITS  3
+#define PRODUCT   (N_BUDGETS * 2 * N_VISITS) /* of budgets, rings of one and of two weights, jobs a visit */
 
 /* Budget i of N_BUDGETS. */
 static void one_placement(struct tiny_queue *q, int i, int ring, int reader, int jobs_per_visit, uint64_t largest) {
@@ -95,10 +102,7 @@ static void one_placement(struct tiny_queue *q, int i, int ring, int reader, int
 
 /* What a child does: some of a family's placements under its seed, and the pictures' digests on stdout. */
 static int run(int family, int form, int seed, int n) {
-    /* beyond the forms: the same with an adapter, and with two */
-    const char *const loras[] = {tiny_edits[family].lora, tiny_edits[family].lora};
-    const struct lk_pipeline_options options = {
-        .compute = LK_BF16, .quantize = forms[form % N_FORMS], .loras = loras, .n_loras = form / N_FORMS};
+    const struct lk_pipeline_options options = packed_options(family, form % PACKED_FORMS, form / PACKED_FORMS, false);
     struct lk_device *dev;
     struct tiny_queue q;
     gpu = simulated_gpu();
@@ -107,6 +111,10 @@ static int run(int family, int form, int seed, int n) {
     lk_device_free(dev);
     uint64_t largest = largest_weight(&q), reports = gpu->report_count();
     for (int k = 0; k < n; k++) {
+        if (n == PRODUCT) {
+            one_placement(&q, k % N_BUDGETS, 1 + k / N_BUDGETS % 2, k % N_READERS, 1 + k / N_BUDGETS / 2, largest);
+            continue;
+        }
         const int i = n == 1 ? seed : k, budget = (i + seed + 2 * form) % N_BUDGETS,
                   ring = (i / N_BUDGETS + i) % N_RINGS,
                   reader = (budget + ring + 2 * seed + i / (N_BUDGETS * N_RINGS)) % N_READERS,
@@ -144,11 +152,16 @@ static void start(int family, int form, int seed, char *out, size_t n_out) {
     print_message("%s, form %d, seed %d: %s", tiny_edits[family].name, form, seed, out);
 }
 
+static bool is_everyday(int family, int form) {
+    for (int i = 0; i < EVERYDAY; i++)
+        if (everyday[family][i] == form) return true;
+    return false;
+}
+
 static void one_image(int family) {
     char first[4096], again[4096];
-    const int everyday = N_FORMS * (1 + family % 2) + (family + 1) % 2;
-    for (int form = 0; form < 3 * N_FORMS; form++) {
-        if (!test_is_full() && form != family % 2 && form != everyday) continue;
+    for (int form = 0; form < N_FORMS; form++) {
+        if (!test_is_full() && !is_everyday(family, form)) continue;
         start(family, form, test_is_full() ? 1 : 1 + family, first, sizeof first);
         assert_non_null(strstr(first, "image "));
         for (int seed = 2; test_is_full() && seed <= N_SEEDS; seed++) {
@@ -174,8 +187,10 @@ static void step1x(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(flux2), cmocka_unit_test(qwen_edit), cmocka_unit_test(step1x)};
-    if (argc > 3)
-        return run(atoi(argv[1]), atoi(argv[2]), atoi(argv[3]), argc > 4 ? atoi(argv[4]) : test_is_full() ? 4 : 1);
+    if (argc > 3) {
+        const int seed = atoi(argv[3]), n = !test_is_full() ? 1 : seed == 1 ? PRODUCT : 4;
+        return run(atoi(argv[1]), atoi(argv[2]), seed, argc > 4 ? atoi(argv[4]) : n);
+    }
     gpu = simulated_gpu();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,12 +2,18 @@
 #include <math.h>
 #include <unistd.h>
 
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
 #include "eval/intake/internal.h"
+#include "eval/intake/gallery.h"
+#include "eval/intake/internal.h"
+#include "eval/intake/tables.h"
 #include "eval/judge/answers.h"
 #include "eval/judge/ensemble.h"
 #include "eval/judge/prompt.h"
 #include "eval/stats/models/cluster_means.h"
 #include "eval/study/random.h"
+#include "tests/common/html_check.h"
 #include "tests/common/test.h"
 
 static const char text[] =
@@ -71,15 +77,14 @@ static enum lk_code fill(struct lk_audit *audit, struct lk_dataset *data, const 
     return lk_audit_complete(audit, &settings);
 }
 
-static enum lk_code open_filled(struct lk_audit **out) {
+/* data: empty; lk_dataset_free in any case. */
+static enum lk_code open_filled(struct lk_audit **out, struct lk_dataset *data) {
     struct lk_study *study;
-    struct lk_dataset data = {0};
     *out = NULL;
     test_write(test_path("audit.json"), text, sizeof text - 1);
     LK_TRY(lk_study_open(&study, test_path("audit.json")));
     enum lk_code rc = lk_audit_open(out, NULL);
-    if (!rc) rc = fill(*out, &data, study);
-    lk_dataset_free(&data);
+    if (!rc) rc = fill(*out, data, study);
     lk_study_close(study);
     if (rc) {
         lk_audit_close(*out);
@@ -89,14 +94,16 @@ static enum lk_code open_filled(struct lk_audit **out) {
 }
 
 static struct lk_audit *audit;
+static struct lk_dataset scored;
 static int open_one(void **state) {
     (void)state;
-    assert_ok(open_filled(&audit));
+    assert_ok(open_filled(&audit, &scored));
     return 0;
 }
 static int close_one(void **state) {
     (void)state;
     lk_audit_close(audit);
+    lk_dataset_free(&scored);
     return 0;
 }
 
@@ -154,6 +161,23 @@ static void intervals_are_those_of_clusters(void **state) {
     expect("SELECT mean_high(value, source_id) AS v FROM measured WHERE measure = 'edit_success'", mean.cr2.high);
     expect("SELECT rate_low(value, source_id) AS v FROM measured WHERE measure = 'edit_success'",
            fmax(mean.cr2.low, 0));
+    /* Both ends of one gathering. */
+    for (int high = 0; high < 2; high++)
+        for (int by_both = 0; by_both < 2; by_both++) {
+            char sql[2][300];
+            const char *end = high ? "high" : "low", *prompt = by_both ? ", item_id" : "";
+            snprintf(sql[0], sizeof sql[0],
+                     "SELECT rate_%s(value, source_id%s) AS v FROM measured WHERE measure = "
+                     "'edit_success'",
+                     end, prompt);
+            snprintf(sql[1], sizeof sql[1],
+                     "SELECT interval_%s(rate_interval(value, source_id%s)) AS v FROM measured "
+                     "WHERE measure = 'edit_success'",
+                     end, prompt);
+            expect(sql[1], number_of(sql[0]));
+        }
+    assert_true(isnan(number_of("SELECT interval_low(rate_interval(value, source_id)) AS v FROM measured WHERE 0")));
+    assert_true(isnan(number_of("SELECT interval_high('0123456789abcdef') AS v")));
     /* Sources by their rows, or by both: a number is no name. */
     expect("SELECT mean_low(value, source_row) AS v FROM measured WHERE measure = 'edit_success'", mean.cr2.low);
     expect("SELECT mean_low(value, CASE source_id WHEN 'S1' THEN 1 WHEN 'S3' THEN '1' END) AS v FROM measured WHERE "
@@ -161,6 +185,20 @@ static void intervals_are_those_of_clusters(void **state) {
            mean.cr2.low);
     assert_true(isnan(number_of("SELECT mean_low(value, source_id) AS v FROM measured WHERE source_id = 'S2'")));
     assert_true(isnan(number_of("SELECT mean_low(value, source_id) AS v FROM measured WHERE source_id = 'S9'")));
+}
+
+/* Findings take the mean of an output's seeds: here each has the outcome. */
+static void seeds_are_averaged(void **state) {
+    const struct lk_claims_options options = {.alpha = 0.05, .seed = 1, .n_relabel = 9};
+    struct lk_audit_findings *findings;
+    struct lk_study *study;
+    (void)state;
+    assert_ok(lk_study_open(&study, test_path("audit.json")));
+    assert_ok(lk_sql_execute(&audit->sql, "UPDATE outcome SET value = 1"));
+    assert_ok(lk_audit_findings(audit, study, &options, &findings));
+    lk_audit_findings_free(findings);
+    assert_ok(lk_audit_complete(audit, &settings));
+    lk_study_close(study);
 }
 
 static void refused(const char *sql, const char *part) {
@@ -282,7 +320,8 @@ static void a_judge_is_told_what_the_study_says(void **state) {
 static enum lk_code fill_and_query(void) {
     struct lk_audit *one;
     struct lk_table *table = NULL;
-    enum lk_code rc = open_filled(&one);
+    struct lk_dataset data = {0};
+    enum lk_code rc = open_filled(&one, &data);
     if (!rc) rc = lk_audit_query(one, "SELECT model, count(*) AS \"n | m\", NULL AS x FROM item GROUP BY 1", &table);
     if (!rc) {
         assert_int_equal(table->n_columns, 3);
@@ -290,6 +329,7 @@ static enum lk_code fill_and_query(void) {
         lk_table_free(table);
     }
     lk_audit_close(one);
+    lk_dataset_free(&data);
     return rc;
 }
 
@@ -298,17 +338,125 @@ static void queries_are_tables(void **state) {
     assert_ok(fill_and_query());
 }
 
+enum { MAX_CELLS = 10 }; /* of a table */
+struct cell_check {
+    const char *view;
+    char sql[MAX_CELLS][700]; /* that gives k - sum(counted), and 0 where n is the number of rows */
+    int n;
+};
+
+static enum lk_code note_cell(void *context, const struct lk_audit_row *row) {
+    struct cell_check *c = context;
+    char heading[200] = "";
+    double k = 0, n = 0, value = 0;
+    if (lk_audit_text(row, "heading"))
+        snprintf(heading, sizeof heading, "heading = '%s' AND ", lk_audit_text(row, "heading"));
+    const bool difference = lk_audit_number(row, "value", &value);
+    if (c->n == MAX_CELLS) return LK_OK;
+    assert_true(lk_audit_number(row, "n", &n));
+    assert_true(difference || lk_audit_number(row, "k", &k));
+    snprintf(c->sql[c->n++], sizeof *c->sql,
+             "SELECT coalesce(sum(counted), 0) - %.17g + 1000 * (count(*) - %.17g) AS v FROM %s WHERE %srow = '%s' AND "
+             "column = '%s'",
+             difference ? n * value : k, n, c->view, heading, lk_audit_text(row, "row"), lk_audit_text(row, "column"));
+    return LK_OK;
+}
+
+/* The outputs that a view has for a cell are n, and counted is k, in every table that is of outputs. */
+static void the_rows_behind_a_cell_are_its_numbers(void **state) {
+    struct lk_attribute tone = {.name = "tone", .display = "Tone"};
+    int n_views = 0, n_cells = 0;
+    (void)state;
+    assert_ok(
+        lk_sql_execute(&audit->sql, "INSERT INTO outcome SELECT item, measure, 'raters', 1 - value FROM outcome"));
+    for (int t = 0; lk_audit_tables[t]; t++) {
+        struct lk_audit_table_file file;
+        char id[100];
+        assert_ok(lk_audit_table_file(lk_audit_tables[t], &file));
+        lk_audit_table_id(lk_audit_tables[t], file.each_attribute ? &tone : NULL, id);
+        if (lk_audit_has_view(audit, id)) {
+            struct cell_check check = {.view = id};
+            char *sql = lk_audit_fill(file.sql, &tone);
+            assert_ok(lk_audit_each(audit, sql, note_cell, &check));
+            for (int i = 0; i < check.n; i++) expect(check.sql[i], 0);
+            n_views++;
+            n_cells += check.n;
+            lk_free(sql);
+        }
+        lk_free(file.sql);
+    }
+    assert_ok(lk_sql_execute(&audit->sql, "DELETE FROM outcome WHERE who = 'raters'"));
+    assert_int_equal(n_views, 15); /* all forms "rates" and "differences" but refusals_by_stage, whose rows are made */
+    assert_true(n_cells >= 40);
+}
+
+static int count_of(const char *page, const char *part) {
+    int n = 0;
+    for (const char *at = page; (at = strstr(at, part)); at += strlen(part)) n++;
+    return n;
+}
+
+static void a_gallery_has_each_output_of_a_cell(void **state) {
+    static const char of[] = "SELECT item_id, counted FROM rates_by_model WHERE row = 'Edit success'";
+    static const struct {
+        const char *sql, *part;
+    } bad[] = {{"SELECT counted FROM rates_by_model", "expected the query to give the column item_id"},
+               {"SELECT item_id FROM rates_by_model", "quick_S1_K-01_s0 twice; a condition is missing"},
+               {"SELECT item_id FROM item WHERE 0", "the query gives no rows"},
+               {"SELECT 'x' AS item_id", "expected outputs of the study, got \"x\""},
+               {"DELETE FROM output", "only SELECT is allowed"}};
+    struct lk_report_options options;
+    struct lk_gallery shown;
+    struct html_counts counts;
+    char *page;
+    size_t n;
+    (void)state;
+    lk_report_options_init(&options);
+    options.title = "any";
+    const char *path = test_path("gallery.html");
+    unlink(path);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_fails(lk_audit_gallery(audit, &scored, &options, bad[i].sql, path, &shown), LK_E_INPUT, bad[i].part);
+    assert_int_equal(access(path, F_OK), -1);
+    assert_fails(lk_audit_gallery(audit, &scored, &options, of, test_path("none/gallery.html"), &shown), LK_E_NOT_FOUND,
+                 "its folder is not there");
+    assert_ok(lk_audit_gallery(audit, &scored, &options, of, path, &shown));
+    assert_true(shown.n == 5 && shown.counted == 2.5 && shown.has_counted);
+    assert_ok(lk_read_file(path, 1 << 20, &page, &n));
+    html_check(page, &counts);
+    assert_int_equal(count_of(page, "<article class=\"item\""), 5);
+    assert_non_null(strstr(page, "2.5 of 5 outputs are counted: 50.0%."));
+    /* Two wholly, one by one judge of two, two not, in this order. */
+    const char *whole = strstr(page, "<h2>Counted: 2 of 5</h2>"),
+               *half = strstr(page, "<h2>Counted as 0.5: 1 of 5</h2>"),
+               *none = strstr(page, "<h2>Not counted: 2 of 5</h2>");
+    assert_true(whole && half && none && whole < half && half < none);
+    assert_int_equal(count_of(half, "<article"), 3);
+    assert_int_equal(count_of(none, "<article"), 2);
+    assert_non_null(strstr(half, "5 of 5; judges 5, 3"));
+    lk_free(page);
+    assert_ok(
+        lk_audit_gallery(audit, &scored, &options, "SELECT item_id FROM item WHERE status = 'failed'", path, &shown));
+    assert_true(shown.n == 1 && !shown.has_counted);
+    assert_ok(lk_read_file(path, 1 << 20, &page, &n));
+    assert_non_null(strstr(page, "Make it a cook. (failed)"));
+    lk_free(page);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_put_in_comes_out),
         cmocka_unit_test(published_scores_are_rounded_first),
         cmocka_unit_test(intervals_are_those_of_clusters),
+        cmocka_unit_test(seeds_are_averaged),
         cmocka_unit_test(only_select_is_allowed),
         cmocka_unit_test(mutated_queries_do_nothing),
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(arms_are_partners),
         cmocka_unit_test(a_judge_is_told_what_the_study_says),
         cmocka_unit_test(queries_are_tables),
+        cmocka_unit_test(the_rows_behind_a_cell_are_its_numbers),
+        cmocka_unit_test(a_gallery_has_each_output_of_a_cell),
     };
     return cmocka_run_group_tests(tests, open_one, close_one);
 }

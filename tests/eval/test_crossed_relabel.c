@@ -1,6 +1,7 @@
 /* Relabelled sources and prompts, rates near 0, what could have been seen, raters: vectors of small tables by the
  * reference to 12 digits, and the same answers for what must not change them. */
 #include <math.h>
+#include <omp.h>
 
 #include "engine/base/alloc.h"
 #include "eval/stats/crossed/relabel.h"
@@ -271,6 +272,41 @@ static void raters_are_a_sample_too(void **state) {
     near(variance, 0);
 }
 
+/* Drawn relabellings of 21 people and of 20 prompts: the same bits for any number of threads, however they are run. */
+static void threads_share_nothing(void **state) {
+    enum { S = 21, P = 20 };
+    static double z[S * P];
+    int32_t group[S], kind[P], zeros[S] = {0};
+    const double *const list[] = {z};
+    const struct lk_crossed_tables tables = {S, P, 1, list};
+    const struct lk_levels groups = {group, 3}, kinds = {kind, 2}, one = {zeros, 1};
+    const struct lk_relabel how = {.n = 400, .seed = 7};
+    const int before = omp_get_max_threads();
+    struct lk_relabelled first[2];
+    (void)state;
+    for (int i = 0; i < S; i++) group[i] = i % 3;
+    for (int k = 0; k < P; k++) kind[k] = k % 2;
+    for (int i = 0; i < S * P; i++) z[i] = i * 7919 % 101 < 30;
+    for (int threads = 1; threads <= 5; threads++) {
+        struct lk_relabelled r[2];
+        omp_set_num_threads(threads);
+        assert_ok(lk_relabel_sources(&tables, &groups, NULL, 0, &kinds, &how, &r[0]));
+        assert_ok(lk_relabel_prompts(&tables, &kinds, NULL, &one, 1, &how, &r[1]));
+        for (int i = 0; i < 2; i++) {
+            assert_true(!r[i].refused && !r[i].exact && r[i].n == 400);
+            if (threads > 1) {
+                assert_memory_equal(r[i].largest, first[i].largest, 400 * sizeof *r[i].largest);
+                lk_relabelled_free(&r[i]);
+            } else {
+                first[i] = r[i];
+            }
+        }
+    }
+    omp_set_num_threads(before);
+    lk_relabelled_free(&first[0]);
+    lk_relabelled_free(&first[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(relabelled_sources_are_the_references),
@@ -281,6 +317,7 @@ int main(void) {
         cmocka_unit_test(rates_near_zero_borrow),
         cmocka_unit_test(what_could_have_been_seen),
         cmocka_unit_test(raters_are_a_sample_too),
+        cmocka_unit_test(threads_share_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

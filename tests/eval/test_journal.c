@@ -318,7 +318,7 @@ static void expect_rows(struct lk_journal *j, const char *rows, const char *kept
     assert_string_equal(text.bytes, rows);
     text.n = 0;
     lk_text_add(&text, "%s", "");
-    assert_ok(lk_journal_each_kept(j, add_row, &text));
+    assert_ok(lk_journal_each_kept(j, false, add_row, &text));
     assert_string_equal(text.n ? text.bytes : "", kept);
     lk_text_free(&text);
 }

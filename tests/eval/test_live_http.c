@@ -204,6 +204,37 @@ static void strangers_and_writes_are_refused(void **state) {
 }
 
 /* Who looks on holds up nobody: the journal is read while another has begun to write. */
+static void what_is_in_hand_is_shown(void **state) {
+    (void)state;
+    uint8_t black[3 * 4] = {0};
+    const struct lk_image image = {.pixels = black, .height = 2, .width = 2, .channels = 3};
+    const struct lk_png_text ours = {"likeness preview", "step 3 of 8"}, other = {"parameters", "step 3 of 8"};
+    expect("GET", "/preview", NULL, NULL, 404);
+    /* A picture that is no preview, a link, what is none. */
+    assert_ok(lk_picture_write(in(LIVE_PREVIEW), &image, 90, &other, 1));
+    expect("GET", "/preview", NULL, NULL, 404);
+    assert_ok(lk_picture_write(in("elsewhere.png"), &image, 90, &ours, 1));
+    assert_int_equal(unlink(in(LIVE_PREVIEW)) | symlink("elsewhere.png", in(LIVE_PREVIEW)), 0);
+    expect("GET", "/preview", NULL, NULL, 404);
+    assert_int_equal(unlink(in(LIVE_PREVIEW)), 0);
+    test_write(in(LIVE_PREVIEW), "\x89PNG", 4);
+    char *page = ask("GET", "/", NULL, NULL, 200);
+    assert_null(strstr(page, "In hand</h2>"));
+    free(page);
+
+    assert_int_equal(rename(in("elsewhere.png"), in(LIVE_PREVIEW)), 0);
+    page = ask("GET", "/", NULL, NULL, 200);
+    has(page, "<h2>In hand</h2>");
+    has(page, "<span>step 3 of 8</span>");
+    free(page);
+    page = ask("GET", "/preview?v=1", NULL, NULL, 200);
+    has(page, "Content-Type: image/png");
+    has(page, "Cache-Control: no-store");
+    free(page);
+    expect("GET", "/preview", "elsewhere.example", NULL, 421);
+    assert_int_equal(unlink(in(LIVE_PREVIEW)), 0);
+}
+
 static void a_run_goes_on_beside_it(void **state) {
     sqlite3 *writer;
     (void)state;
@@ -237,6 +268,7 @@ int main(void) {
         cmocka_unit_test(shards_are_put_together),
         cmocka_unit_test(pictures_of_the_run_alone_are_shown),
         cmocka_unit_test(strangers_and_writes_are_refused),
+        cmocka_unit_test(what_is_in_hand_is_shown),
         cmocka_unit_test(a_run_goes_on_beside_it),
         cmocka_unit_test(numbers_are_grouped_and_names_break),
     };

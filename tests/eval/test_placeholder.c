@@ -1,4 +1,5 @@
 /* Placeholders of safety filters: what each rule takes, and what it leaves. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "eval/hosted/images.h"
@@ -53,6 +54,27 @@ static void beside_others(void **state) {
     }
 }
 
+/* A model that answers every repeat with one picture is named; not one where a single prompt has two, or none has. */
+static void repeats_of_one_picture(void **state) {
+    (void)state;
+    struct lk_picture_signs list[] = {
+        signs_of(3, 10, 100, "one", "1"), signs_of(3, 10, 101, "one", "2"),  signs_of(3, 10, 100, "one", "1"),
+        signs_of(3, 10, 101, "one", "2"), signs_of(3, 10, 102, "one", "3"),  signs_of(3, 0, 0, "one", "4"),
+        signs_of(3, 0, 1, "one", "4"),    signs_of(3, 10, 100, "two", "1"),  signs_of(3, 10, 100, "two", "1"),
+        signs_of(3, 10, 100, "two", "2"), signs_of(3, 10, 101, "two", "2"),  signs_of(3, 10, 100, "single", "1"),
+        signs_of(3, 10, 102, "two", "3"), signs_of(3, 10, 100, "free", "1"), signs_of(3, 10, 101, "free", "1"),
+        signs_of(3, 0, 0, "black", "1"),  signs_of(3, 0, 0, "black", "1"),
+    };
+    enum { N = sizeof list / sizeof *list };
+    for (int i = 0; i < N; i++) list[i].asked = (uint64_t)atoi(list[i].prompt);
+    struct lk_picture_signs without[N];
+    memcpy(without, list, sizeof list);
+    assert_int_equal(lk_picture_signs_repeats(list, N), 1);
+    assert_int_equal(lk_picture_signs_repeats(without, 0), 0);
+    for (int i = 0; i < N; i++) without[i].asked = 0;
+    assert_int_equal(lk_picture_signs_repeats(without, N), 0);
+}
+
 /* Placeholders are not what others are compared with: most of these are black, and none is blurred. */
 static void sharpness_is_of_pictures(void **state) {
     (void)state;
@@ -66,6 +88,7 @@ static void sharpness_is_of_pictures(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_picture_alone), cmocka_unit_test(beside_others),
-                                       cmocka_unit_test(sharpness_is_of_pictures)};
+                                       cmocka_unit_test(sharpness_is_of_pictures),
+                                       cmocka_unit_test(repeats_of_one_picture)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

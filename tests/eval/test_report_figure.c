@@ -346,6 +346,30 @@ static void many_columns_are_rows_on_a_telephone(void **state) {
     lk_figure_free(&figure);
 }
 
+/* Every panel says what its axis is of, and in what unit; ticks themselves have none. */
+static void panels_have_units(void **state) {
+    static const char *const panels[] = {"Race change", "Age change"}, *const rows[] = {"Race", "Gender"};
+    const struct lk_figure_value values[] = {
+        {0.2, 0.1, 0.3, 0, 0, 0}, {0.1, 0, 0.2, 0, 0, 0}, {0.4, 0.3, 0.5, 0, 0, 0}, {.none = true}};
+    const bool strong[] = {true, false, true, false};
+    struct lk_figure figure;
+    (void)state;
+    assert_ok(lk_figure_panels(&(struct lk_figure_panels){.head = {.id = "f_panels", .title = "P", .description = "D"},
+                                                          .unit = LK_UNIT_POINTS,
+                                                          .value_name = "Difference",
+                                                          .row_name = "Factor",
+                                                          .panels = panels,
+                                                          .n_panels = 2,
+                                                          .rows = rows,
+                                                          .n_rows = 2,
+                                                          .values = values,
+                                                          .strong = strong},
+                               &figure));
+    assert_int_equal(occurrences(figure.wide.bytes, ">Difference, pp<"), 2);
+    assert_int_equal(occurrences(figure.narrow.bytes, ">Difference, pp<"), 2);
+    lk_figure_free(&figure);
+}
+
 static void out_of_memory(void **state) {
     (void)state;
     int64_t live = lk_alloc_live();
@@ -406,6 +430,7 @@ int main(void) {
         cmocka_unit_test(axes_are_round),
         cmocka_unit_test(what_cannot_be_drawn),
         cmocka_unit_test(many_columns_are_rows_on_a_telephone),
+        cmocka_unit_test(panels_have_units),
         cmocka_unit_test(out_of_memory),
         cmocka_unit_test(drawings_as_pixels),
     };

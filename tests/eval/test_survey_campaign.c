@@ -48,11 +48,14 @@ static char *command(const char *text, int expected) {
     return out;
 }
 
-static void run(const char *text, const char *part) {
-    char *out = command(text, 0);
+/* Its exit code, and a part of what it says. */
+static void refuse(const char *text, int code, const char *part) {
+    char *out = command(text, code);
     if (!strstr(out, part)) fail_msg("%s: no \"%s\" in: %s", text, part, out);
     free(out);
 }
+
+static void run(const char *text, const char *part) { refuse(text, 0, part); }
 
 /* 504 edits of the 84 drawn portraits, as a run of a study leaves them. */
 static void make_run(void) {
@@ -178,6 +181,9 @@ static void hold_a_pilot(void) {
     snprintf(path, sizeof path, "%s/pilot_list.csv", folder);
     test_write(path, list.bytes, list.n);
     lk_text_free(&list);
+    refuse("likeness survey new --from run --pilot 10 -o survey/pilot.json --overwrite", 2,
+           "survey/pilot.json: people have answered it (");
+    refuse("likeness survey pilot survey/pilot.json", 3, "pilot: people have answered this survey (");
     run("likeness survey export survey/pilot.json -o pilot_answers",
         "a task took 39.5 minutes, the median of 20, where participants are told 18: over 20 % off");
     run("likeness survey pay survey/pilot.json --platform pilot_list.csv --policy any -o pilot_payment && wc -l "

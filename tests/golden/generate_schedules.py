@@ -4,7 +4,7 @@
     python tests/golden/generate_schedules.py
 
 preset NAME TOKENS SIGMAS: hexadecimal bits of the floats. given CONFIG TOKENS SUM: of the lists that lists() makes, as
-test_schedules.c makes them too."""
+test_flow_match.c makes them too."""
 
 import math
 import pathlib
@@ -26,6 +26,8 @@ QWEN = dict(
 LIGHTNING = QWEN | dict(base_shift=math.log(3), max_shift=math.log(3), shift_terminal=None)
 # The model card of fal/FLUX.2-dev-Turbo
 TURBO = [1.0, 0.6509, 0.4374, 0.2932, 0.1893, 0.1108, 0.0495, 0.00031]
+# Those whose mu is a line through two numbers of tokens.
+LINEAR = {"qwen": QWEN, "lightning": LIGHTNING, "step1x": FLUX2}
 N_LISTS = 1000
 
 
@@ -45,9 +47,9 @@ def sigmas_of(scheduler, given, mu):
 
 
 def mu_of(config, tokens, n):
-    if "qwen" not in config:
+    if config not in LINEAR:
         return compute_empirical_mu(tokens, n)
-    c = QWEN
+    c = LINEAR[config]
     return calculate_shift(tokens, c["base_image_seq_len"], c["max_image_seq_len"], c["base_shift"], c["max_shift"])
 
 
@@ -62,7 +64,7 @@ def main():
     scheduler = FlowMatchEulerDiscreteScheduler(**FLUX2)
     for tokens in (1024, 4096):
         lines.append(f"preset flux2-turbo-8 {tokens} {hexes(sigmas_of(scheduler, TURBO, compute_empirical_mu(tokens, 8))[0])}")
-    for name, config in (CONFIGS | {"qwen": QWEN}).items():
+    for name, config in (CONFIGS | LINEAR).items():
         scheduler = FlowMatchEulerDiscreteScheduler(**config)
         for tokens in (64, 1024, 4096):
             found = []

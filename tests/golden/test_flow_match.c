@@ -27,8 +27,10 @@ static struct lk_flow_match_config config_named(const char *name) {
         config.exponential = false;
     else if (strcmp(name, "terminal") == 0)
         config.shift_terminal = 0.02;
-    else if (strcmp(name, "flux2") != 0)
+    else if (strcmp(name, "flux2") != 0 && strcmp(name, "step1x") != 0)
         config.use_dynamic_shifting = false;
+    if (strcmp(name, "lightning") == 0)
+        return (struct lk_flow_match_config){1000, true, 1.0, 0, true, 256, 8192, log(3), log(3)};
     if (strcmp(name, "qwen") == 0)
         return (struct lk_flow_match_config){1000, true, 1.0, 0.02, true, 256, 8192, 0.5, 0.9};
     if (strcmp(name, "shift1") == 0) config.shift = 1.0;
@@ -186,6 +188,7 @@ static void check_given(const char *line) {
     uint64_t expected, random = 1;
     assert_int_equal(sscanf(line, "given %31s %d %" SCNu64, name, &tokens, &expected), 3);
     const struct lk_flow_match_config config = config_named(name);
+    const bool linear = !strcmp(name, "qwen") || !strcmp(name, "lightning") || !strcmp(name, "step1x");
     struct sum sum = {0, 0};
     for (int k = 0; k < 1000; k++) {
         const int n = 1 + k % 40;
@@ -195,7 +198,7 @@ static void check_given(const char *line) {
             input[i] = (float)((n - i - 0.999 * ((double)(random >> 40) / 0x1p24)) / n);
         }
         if (config.shift_terminal != 0 && n < 2) continue;
-        const double mu = strcmp(name, "qwen") ? lk_flux2_mu(tokens, n) : lk_flow_match_mu(&config, tokens);
+        const double mu = linear ? lk_flow_match_mu(&config, tokens) : lk_flux2_mu(tokens, n);
         assert_ok(lk_flow_match_sigmas(&config, n, input, mu, sigmas, timesteps));
         add_floats(&sum, sigmas, n + 1);
         add_floats(&sum, timesteps, n);
@@ -237,7 +240,7 @@ static void values_equal_the_reference(void **state) {
 
 static void few_steps_equal_the_reference(void **state) {
     (void)state;
-    static const struct kind kinds[] = {{"preset ", check_preset, 8}, {"given ", check_given, 21}};
+    static const struct kind kinds[] = {{"preset ", check_preset, 8}, {"given ", check_given, 27}};
     check_lines("golden/data/schedules.txt", kinds, sizeof kinds / sizeof *kinds);
 }
 

@@ -125,15 +125,19 @@ static void table(void **state) {
     }
 }
 
+/* Whether the character begins or ends what is quoted. */
+static bool turns(char *quote, char c) {
+    if (*quote ? c != *quote : c != '"' && c != '\'') return false;
+    *quote = *quote ? 0 : c;
+    return true;
+}
+
 /* The next word as a shell reads it, its quotes gone, to be written over `text`; NULL at the end. */
 static const char *next_word(char **text) {
     char *from = *text + strspn(*text, " "), *to = from, *word = from;
     if (!*from) return NULL;
-    for (bool quoted = false; *from && (quoted || *from != ' '); from++)
-        if (*from == '"')
-            quoted = !quoted;
-        else
-            *to++ = *from;
+    for (char quote = 0; *from && (quote || *from != ' '); from++)
+        if (!turns(&quote, *from)) *to++ = *from;
     *text = from + (*from != 0);
     *to = 0;
     return word;
@@ -192,13 +196,10 @@ static void documents_parse(void **state) {
             if (comment) *comment = 0;
             const size_t n = strlen(line), used = strlen(command);
             const bool goes_on = n && line[n - 1] == '\\';
-            bool quoted = false;
+            char quote = 0;
             snprintf(command + used, sizeof command - used, "%.*s ", (int)(n - goes_on - 4), line + 4);
-            for (const char *c = command; *c; c++) {
-                if (*c == '\'') command[c - command] = '"';
-                quoted ^= *c == '"';
-            }
-            if (goes_on || quoted) continue;
+            for (const char *c = command; *c; c++) turns(&quote, *c);
+            if (goes_on || quote) continue;
             bool of_command = false;
             const char *const example[] = {path, command, NULL};
             parse_examples(-1, example, &of_command);

@@ -63,4 +63,14 @@ if [ -n "$crowded" ]; then
     echo "folders of more than 40 sources: $crowded"
     bad=1
 fi
+# Scratch files that a commit took along stand at the top level.
+folders='bench engine eval kernels models tests tools weights'
+files='ARCHITECTURE.md CHANGELOG.md CITATION.cff CMakeLists.txt CMakePresets.json CONTRIBUTING.md LICENSE README.md SECURITY.md'
+strange=$(git ls-files 2>/dev/null | sed 's|/.*||' | sort -u |
+    grep -vxE "\..*|$(echo $folders $files | tr ' ' '|')" || true)
+if [ -n "$strange" ]; then
+    echo "git keeps other files and folders at the top level than these:" $folders $files
+    echo "found: $strange"
+    bad=1
+fi
 exit $bad

@@ -109,8 +109,39 @@ static void damaged(void **state) {
     assert_int_equal(lk_alloc_live(), live);
 }
 
+/* Two pixels of 16-bit grey, 3 and 0x1234 or 0xff; RGBA and grey with an alpha that is used or not. */
+static void unseen_is_named(void **state) {
+    (void)state;
+    static const uint8_t wide[] = {137, 80, 78, 71, 13, 10,  26,  10, 0,  0,  0,  13,  73,  72,  68, 82,  0, 0,
+                                   0,   2,  0,  0,  0,  1,   16,  0,  0,  0,  0,  129, 217, 252, 21, 0,   0, 0,
+                                   13,  73, 68, 65, 84, 120, 218, 99, 96, 96, 22, 50,  1,   0,   0,  102, 0, 74,
+                                   196, 30, 9,  29, 0,  0,   0,   0,  73, 69, 78, 68,  174, 66,  96, 130},
+                         narrow[] = {137, 80, 78,  71,  13, 10,  26,  10, 0,  0,  0,   13,  73,  72,  68, 82, 0, 0,
+                                     0,   2,  0,   0,   0,  1,   16,  0,  0,  0,  0,   129, 217, 252, 21, 0,  0, 0,
+                                     13,  73, 68,  65,  84, 120, 218, 99, 96, 96, 102, 248, 15,  0,   1,  13, 1, 3,
+                                     208, 12, 178, 233, 0,  0,   0,   0,  73, 69, 78,  68,  174, 66,  96, 130};
+    test_write(test_path("wide.png"), (const char *)wide, sizeof wide);
+    assert_non_null(strstr(lk_image_file_unseen(test_path("wide.png")), "16 bits"));
+    test_write(test_path("narrow.png"), (const char *)narrow, sizeof narrow);
+    assert_null(lk_image_file_unseen(test_path("narrow.png")));
+    assert_null(lk_image_file_unseen(test_path("none.png")));
+    for (int channels = 1; channels <= 4; channels++) {
+        struct lk_image image;
+        assert_ok(lk_image_new(&image, 2, 1, channels));
+        memset(image.pixels, 255, (size_t)channels * 2);
+        image.pixels[0] = 7;
+        assert_ok(lk_picture_write(test_path("a.png"), &image, 90, NULL, 0));
+        assert_null(lk_image_file_unseen(test_path("a.png")));
+        image.pixels[2 * channels - 1] = 254;
+        assert_ok(lk_picture_write(test_path("a.png"), &image, 90, NULL, 0));
+        const char *unseen = lk_image_file_unseen(test_path("a.png"));
+        assert_true(channels % 2 ? !unseen : unseen && strstr(unseen, "transparent"));
+        lk_image_free(&image);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(written_is_read), cmocka_unit_test(refused),
-                                       cmocka_unit_test(damaged)};
+                                       cmocka_unit_test(damaged), cmocka_unit_test(unseen_is_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

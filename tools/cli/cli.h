@@ -42,6 +42,8 @@ enum lk_code cli_outputs_check(const struct cli_arguments *arguments);
 enum lk_code cli_output_name_check(const char *path);
 /* The sentences of the summary that a report in the folder begins with, to stdout. */
 enum lk_code cli_findings_print(const char *folder);
+/* Before long work: LK_E_USAGE for an --output that is there, and not empty, without --overwrite. */
+enum lk_code cli_output_free(const struct cli_arguments *arguments);
 /* The text to --output, or to stdout without one. A file with another content is LK_E_USAGE without --overwrite. */
 enum lk_code cli_output_write(const struct cli_arguments *arguments, const struct lk_text *text);
 

@@ -153,8 +153,10 @@ __attribute__((visibility("default"))) bool gpusim_report_last(struct gpusim_rep
  * launches "cuLaunchKernel", streams "cuStreamCreate", modules "cuModuleLoadData". NULL: of all that need cuInit. */
 __attribute__((visibility("default"))) uint64_t gpusim_calls(const char *name);
 /* The n-th call of that function from now (1: the next; NULL: of any) does nothing and returns `result`, a CUresult;
- * `sticky`: so does, as after a fault of a kernel, every later call that needs the context. 0 for n: no longer. The
- * name must stay. */
+ * `sticky`: so does, as after a fault of a kernel, every later call that needs the context. GPUSIM_NEVER: what the call
+ * queues never ends; GPUSIM_DEAD: nothing that is queued on its context's device, or copied from or to it, does from
+ * then on. The call after this one ends all three; 0 for n: no more than that. The name must stay. */
+enum { GPUSIM_NEVER = -1, GPUSIM_DEAD = -2 };
 __attribute__((visibility("default"))) void gpusim_fail_at(const char *name, uint64_t n, int result, bool sticky);
 /* The function that was made to fail, NULL: none since the last gpusim_fail_at. */
 __attribute__((visibility("default"))) const char *gpusim_failed_call(void);
@@ -169,8 +171,8 @@ __attribute__((visibility("default"))) void gpusim_memory_pages(uint64_t bytes);
 
 /* Collectives, for the look-alike of NCCL, which numbers its ranks; codes are those of the driver. The calls count, and
  * can be made to fail, as "ncclCommInitAll", "ncclAllGather", "ncclCommGetAsyncError" and "ncclCommDestroy";
- * ncclAllGather with GPUSIM_NEVER is one that never ends. A rank that leaves passes over what it has queued. */
-enum { GPUSIM_NEVER = -1 };
+ * ncclAllGather with GPUSIM_NEVER is one that never ends for any rank. A rank that leaves passes over what it has
+ * queued. */
 struct gpusim_ranks;
 __attribute__((visibility("default"))) int gpusim_ranks_new(int n, struct gpusim_ranks **out);
 __attribute__((visibility("default"))) void gpusim_ranks_leave(struct gpusim_ranks *group, int rank);

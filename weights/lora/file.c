@@ -275,9 +275,14 @@ static enum lk_code find_file(const char *asked, char **out) {
                            "--lora: %s: expected a .safetensors file: a pickle can run code when it is read", asked);
     const bool there = stat(asked, &st) == 0;
     if (there && !S_ISDIR(st.st_mode)) return (*out = lk_strdup(asked)) ? LK_OK : out_of_memory(asked);
-    if (!there && is_safetensors(asked) && !colon) return lk_fail(LK_E_NOT_FOUND, "--lora: %s: no such file", asked);
+    if (!there && !colon && (is_safetensors(asked) || !strpbrk(asked, "/~$")))
+        return lk_fail(LK_E_NOT_FOUND, "--lora: %s: no such file", asked);
     char *folder = NULL, *model = colon && !there ? lk_strndup(asked, (size_t)(colon - asked)) : lk_strdup(asked);
-    enum lk_code rc = model ? lk_model_find(model, &folder) : out_of_memory(asked);
+    enum lk_code rc = model ? LK_OK : out_of_memory(asked);
+    if (!rc && !there && is_safetensors(model) && !stat(model, &st))
+        rc = lk_fail(LK_E_USAGE, "%s: a file has no files in it; its scale stands behind \"=\", as %s=0.8", asked,
+                     model);
+    if (!rc) rc = lk_model_find(model, &folder);
     if (rc) lk_fail_prefix(rc, "--lora");
     if (!rc) rc = colon && !there ? lk_model_path(folder, colon + 1, out) : only_file(folder, asked, out);
     lk_free(folder);

@@ -4,7 +4,7 @@
 -- rows: Category
 -- note: Baseline arm. Intervals as in the rates by model.
 SELECT measure_display AS heading, category AS "row", model AS "column", sum(value) AS k, count(value) AS n,
-       rate_low(value, source_row, prompt_row) AS low, rate_high(value, source_row, prompt_row) AS high
+       interval_low(rate_interval(value, source_row, prompt_row)) AS low, interval_high(rate_interval(value, source_row, prompt_row)) AS high
 FROM measured
 WHERE who = 'judges' AND arm = 'edited'
 GROUP BY measure_position, category, model_position

@@ -4,7 +4,7 @@
 -- rows: Outcome
 -- note: Baseline arm. Of two judges the mean of their indicators. Intervals are for people and prompts like these: outputs of one source or prompt are not independent; near 0 and 100% they are Wilson's with as many outputs as are independent.
 SELECT measure_display AS "row", model AS "column", sum(value) AS k, count(value) AS n,
-       rate_low(value, source_row, prompt_row) AS low, rate_high(value, source_row, prompt_row) AS high
+       interval_low(rate_interval(value, source_row, prompt_row)) AS low, interval_high(rate_interval(value, source_row, prompt_row)) AS high
 FROM measured
 WHERE who = 'judges' AND arm = 'edited'
 GROUP BY measure_position, model_position

@@ -4,7 +4,7 @@
 -- rows: Model
 -- note: Baseline arm. Refused and made: of all requests that were answered, placeholders being refused. Ignored: soft erasure by the judges, of what was made and judged. Intervals as in the rates by model.
 SELECT experiment AS heading, model AS "row", what AS "column", sum(x) AS k, count(x) AS n,
-       rate_low(x, coalesce(source_id, item_id), prompt_id) AS low, rate_high(x, coalesce(source_id, item_id), prompt_id) AS high
+       interval_low(rate_interval(x, coalesce(source_id, item_id), prompt_id)) AS low, interval_high(rate_interval(x, coalesce(source_id, item_id), prompt_id)) AS high
 FROM asked
 GROUP BY experiment, model_key, place
 ORDER BY experiment, model_position, place

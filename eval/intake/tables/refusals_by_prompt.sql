@@ -4,7 +4,7 @@
 -- rows: Prompt
 -- note: Baseline arm; requests that were answered. A prompt that is refused for everybody tells nothing of groups. Intervals are for people like these and this prompt.
 SELECT category AS heading, prompt_id AS "row", model AS "column", sum(value) AS k, count(value) AS n,
-       rate_low(value, coalesce(source_id, item_id), prompt_id) AS low, rate_high(value, coalesce(source_id, item_id), prompt_id) AS high
+       interval_low(rate_interval(value, coalesce(source_id, item_id), prompt_id)) AS low, interval_high(rate_interval(value, coalesce(source_id, item_id), prompt_id)) AS high
 FROM measured
 WHERE who = 'asked' AND arm = 'edited'
 GROUP BY category, prompt_id, model_key

@@ -2,6 +2,7 @@
 #include "eval/stats/crossed/relabel_internal.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,34 +124,68 @@ double lk_relabelled_critical(const struct lk_relabelled *r, double alpha) {
     return INFINITY;
 }
 
-static void run(struct strata *s, const int32_t *labels, uint64_t seed, lk_statistic_fn *statistic, void *context,
-                double *scratch, struct lk_relabelled *out) {
-    const size_t cells = (size_t)out->n_columns * (size_t)out->n_levels;
-    statistic(context, labels, out->t, out->difference);
-    for (size_t b = 0; b < out->n; b++) {
-        if (!out->exact) {
-            struct lk_stream stream;
-            gather(s, labels);
-            lk_stream_numbered(&stream, seed, "perm|", b + 1);
-            for (int k = 0; k < s->n_strata; k++)
-                lk_stream_shuffle(&stream, s->sorted + s->begin[k], (size_t)(s->begin[k + 1] - s->begin[k]));
-        }
-        scatter(s, s->labels);
-        statistic(context, s->labels, scratch, scratch + cells);
-        out->largest[b] = largest_of(scratch, cells);
-        for (int k = 0; out->exact && k < s->n_strata; k++)
+/* What a thread works with. */
+struct worker {
+    struct strata strata; /* labels and sorted are its own */
+    double *t, *room;     /* t [2, n_columns, n_levels] */
+};
+
+struct work {
+    lk_statistic_fn *statistic;
+    const void *context;
+    const int32_t *labels;
+    uint64_t seed;
+    size_t cells;
+};
+
+static void relabel_once(const struct work *w, struct worker *by, double *largest) {
+    scatter(&by->strata, by->strata.labels);
+    w->statistic(w->context, by->room, by->strata.labels, by->t, by->t + w->cells);
+    *largest = largest_of(by->t, w->cells);
+}
+
+static void draw(const struct work *w, struct worker *by, size_t b, double *largest) {
+    struct strata *s = &by->strata;
+    struct lk_stream stream;
+    gather(s, w->labels);
+    lk_stream_numbered(&stream, w->seed, "perm|", b + 1);
+    for (int k = 0; k < s->n_strata; k++)
+        lk_stream_shuffle(&stream, s->sorted + s->begin[k], (size_t)(s->begin[k + 1] - s->begin[k]));
+    relabel_once(w, by, largest);
+}
+
+static void go_over(const struct work *w, struct worker *by, double *largest, size_t n) {
+    struct strata *s = &by->strata;
+    for (size_t b = 0; b < n; b++) {
+        relabel_once(w, by, &largest[b]);
+        for (int k = 0; k < s->n_strata; k++)
             if (next_arrangement(s->sorted + s->begin[k], s->begin[k + 1] - s->begin[k])) break;
     }
+}
+
+static void run(const struct work *w, struct worker *workers, int n_threads, struct lk_relabelled *out) {
+    w->statistic(w->context, workers[0].room, w->labels, out->t, out->difference);
+    if (out->exact) {
+        go_over(w, &workers[0], out->largest, out->n);
+    } else {
+#pragma omp parallel for schedule(static) num_threads(n_threads)
+        for (size_t b = 0; b < out->n; b++) draw(w, &workers[omp_get_thread_num()], b, &out->largest[b]);
+    }
     qsort(out->largest, out->n, sizeof *out->largest, by_size);
-    for (size_t i = 0; i < cells; i++) out->p[i] = out->t[i] > 0 ? p_of(out, out->t[i]) : 1;
+    for (size_t i = 0; i < w->cells; i++) out->p[i] = out->t[i] > 0 ? p_of(out, out->t[i]) : 1;
 }
 
 enum lk_code lk_relabel(int n, const int32_t *labels, const int32_t *strata, const struct lk_relabel *how,
-                        lk_statistic_fn *statistic, void *context, struct lk_relabelled *out) {
-    const size_t cells = (size_t)out->n_columns * (size_t)out->n_levels;
+                        lk_statistic_fn *statistic, const void *context, size_t n_room, struct lk_relabelled *out) {
+    const size_t cells = (size_t)out->n_columns * (size_t)out->n_levels, rows = (size_t)n;
+    const int n_threads = omp_get_max_threads();
+    const struct work work = {statistic, context, labels, how->seed, cells};
     struct strata s;
     enum lk_code rc = make_strata(n, strata, &s);
-    double *scratch = NULL;
+    struct worker *workers = lk_calloc((size_t)n_threads, sizeof *workers);
+    double *room = lk_calloc((size_t)n_threads * (2 * cells + n_room), sizeof *room);
+    int32_t *own = lk_malloc((size_t)n_threads * 2 * rows * sizeof *own);
+    if (!rc && (!workers || !room || !own)) rc = lk_fail(LK_E_NOMEM, "crossed: no memory for relabellings of %d", n);
     if (!rc) {
         gather(&s, labels);
         for (int k = 0; k < s.n_strata; k++)
@@ -159,16 +194,24 @@ enum lk_code lk_relabel(int n, const int32_t *labels, const int32_t *strata, con
         out->exact = all <= ALL;
         out->n = out->exact ? (size_t)all : how->n ? (size_t)how->n : DRAWN;
         out->t = lk_calloc(3 * cells + out->n, sizeof *out->t);
-        scratch = lk_calloc(2 * cells, sizeof *scratch);
-        if (!out->t || !scratch) rc = lk_fail(LK_E_NOMEM, "crossed: no memory for %zu relabellings", out->n);
+        if (!out->t) rc = lk_fail(LK_E_NOMEM, "crossed: no memory for %zu relabellings", out->n);
     }
     if (!rc) {
         out->difference = out->t + cells;
         out->p = out->difference + cells;
         out->largest = out->p + cells;
-        run(&s, labels, how->seed, statistic, context, scratch, out);
+        for (int i = 0; i < n_threads; i++) {
+            workers[i] = (struct worker){s, room + (size_t)i * (2 * cells + n_room), NULL};
+            workers[i].room = workers[i].t + 2 * cells;
+            workers[i].strata.labels = own + (size_t)i * 2 * rows;
+            workers[i].strata.sorted = workers[i].strata.labels + rows;
+            memcpy(workers[i].strata.sorted, s.sorted, rows * sizeof *s.sorted);
+        }
+        run(&work, workers, n_threads, out);
     }
-    lk_free(scratch);
+    lk_free(workers);
+    lk_free(room);
+    lk_free(own);
     lk_free(s.order);
     return rc;
 }

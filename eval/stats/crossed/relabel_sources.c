@@ -11,43 +11,45 @@ struct context {
     int n_kinds;
     bool prompts_are_all;
     int df, df_prompts;
-    double *n, *weight;          /* [n_levels]: sources; squared source weights of a level against the others */
-    int n_used;                  /* levels that some source has */
-    double *left;                /* [n_columns, n_s, n_p]: beside the other attributes */
-    double *squares, *cells;     /* [n_columns]: of source means, of what is left of a cell beside prompts' kinds */
-    double *mean, *kinds, *size; /* scratch: [n_levels, n_p], [n_kinds], [n_kinds] */
+    double *n, *weight;      /* [n_levels]: sources; squared source weights of a level against the others */
+    int n_used;              /* levels that some source has */
+    double *left;            /* [n_columns, n_s, n_p]: beside the other attributes */
+    double *squares, *cells; /* [n_columns]: of source means, of what is left of a cell beside prompts' kinds */
+    double *size;            /* [n_kinds]: prompts */
 };
 
-/* The kinds' means taken out of a row of prompts: its sum of squares; *sum: of the row. */
-static double beside_kinds(const struct context *c, const double *row, double *sum) {
+/* The kinds' means taken out of a row of prompts: its sum of squares; *sum: of the row. kinds [n_kinds]: scratch */
+static double beside_kinds(const struct context *c, double *kinds, const double *row, double *sum) {
     double left = 0;
     *sum = 0;
-    memset(c->kinds, 0, (size_t)c->n_kinds * sizeof *c->kinds);
-    for (int p = 0; p < c->n_p; p++) c->kinds[c->kind[p]] += row[p], *sum += row[p];
+    memset(kinds, 0, (size_t)c->n_kinds * sizeof *kinds);
+    for (int p = 0; p < c->n_p; p++) kinds[c->kind[p]] += row[p], *sum += row[p];
     for (int p = 0; p < c->n_p; p++) {
-        const double x = row[p] - c->kinds[c->kind[p]] / c->size[c->kind[p]];
+        const double x = row[p] - kinds[c->kind[p]] / c->size[c->kind[p]];
         left += x * x;
     }
     return left;
 }
 
-static void statistic(void *context, const int32_t *labels, double *t, double *difference) {
-    struct context *c = context;
-    const size_t n_p = (size_t)c->n_p, row_bytes = n_p * sizeof *c->mean;
+/* room: [n_levels, n_p] of means, [n_kinds] */
+static void statistic(const void *context, double *room, const int32_t *labels, double *t, double *difference) {
+    const struct context *c = context;
+    const size_t n_p = (size_t)c->n_p, row_bytes = n_p * sizeof *room;
+    double *mean = room, *kinds = room + (size_t)c->n_levels * n_p;
     for (int k = 0; k < c->n_columns; k++) {
         const double *left = c->left + (size_t)k * (size_t)c->n_s * n_p;
         double *means = difference + (size_t)k * (size_t)c->n_levels, groups = 0, by_prompt = 0, sum = 0;
-        memset(c->mean, 0, (size_t)c->n_levels * row_bytes);
+        memset(mean, 0, (size_t)c->n_levels * row_bytes);
         for (int s = 0; s < c->n_s; s++) {
-            double *to = c->mean + (size_t)labels[s] * n_p;
+            double *to = mean + (size_t)labels[s] * n_p;
             const double *from = left + (size_t)s * n_p;
             for (size_t p = 0; p < n_p; p++) to[p] += from[p];
         }
         for (int g = 0; g < c->n_levels; g++) {
-            double *row = c->mean + (size_t)g * n_p, total;
+            double *row = mean + (size_t)g * n_p, total;
             if (c->n[g] == 0) continue;
             for (size_t p = 0; p < n_p; p++) row[p] /= c->n[g];
-            by_prompt += c->n[g] * beside_kinds(c, row, &total);
+            by_prompt += c->n[g] * beside_kinds(c, kinds, row, &total);
             means[g] = total / c->n_p;
             groups += c->n[g] * means[g] * means[g];
             sum += means[g];
@@ -67,14 +69,15 @@ static void statistic(void *context, const int32_t *labels, double *t, double *d
 }
 
 /* The tables beside the other attributes, and what no relabelling changes. */
-static void prepare(struct context *c, const struct lk_crossed_tables *tables, const struct lk_residual_maker *others) {
+static void prepare(struct context *c, const struct lk_crossed_tables *tables, const struct lk_residual_maker *others,
+                    double *kinds) {
     const size_t n_s = (size_t)c->n_s, n_p = (size_t)c->n_p;
     for (int k = 0; k < c->n_columns; k++) {
         double *left = c->left + (size_t)k * n_s * n_p, total;
         memcpy(left, tables->z[k], n_s * n_p * sizeof *left);
         lk_residuals(others, left, c->n_p);
         for (size_t s = 0; s < n_s; s++) {
-            c->cells[k] += beside_kinds(c, left + s * n_p, &total);
+            c->cells[k] += beside_kinds(c, kinds, left + s * n_p, &total);
             c->squares[k] += total / c->n_p * (total / c->n_p);
         }
     }
@@ -126,7 +129,7 @@ enum lk_code lk_relabel_sources(const struct lk_crossed_tables *tables, const st
     struct lk_residual_maker maker = {0};
     *out = (struct lk_relabelled){.n_columns = tables->n, .n_levels = factor->count};
     enum lk_code rc = lk_residual_maker(tables->n_sources, others, n_others, &maker);
-    double *all = lk_calloc(n_k * n_s * n_p + 2 * n_k + levels * (n_p + 2) + 2 * kinds, sizeof *all);
+    double *all = lk_calloc(n_k * n_s * n_p + 2 * n_k + 2 * levels + 2 * kinds, sizeof *all);
     int32_t *strata = lk_calloc(n_s, sizeof *strata);
     if (!rc && (!all || !strata)) rc = lk_fail(LK_E_NOMEM, "crossed: no memory for %zu tables", n_k);
     if (!rc) {
@@ -135,9 +138,7 @@ enum lk_code lk_relabel_sources(const struct lk_crossed_tables *tables, const st
         c.cells = c.squares + n_k;
         c.n = c.cells + n_k;
         c.weight = c.n + levels;
-        c.mean = c.weight + levels;
-        c.kinds = c.mean + levels * n_p;
-        c.size = c.kinds + kinds;
+        c.size = c.weight + levels;
         c.n_kinds = kind->count;
         for (size_t p = 0; p < n_p; p++) c.size[kind->of[p]]++;
         for (size_t s = 0; s < n_s; s++) c.n[factor->of[s]]++;
@@ -145,10 +146,10 @@ enum lk_code lk_relabel_sources(const struct lk_crossed_tables *tables, const st
         for (size_t k = 0; k < kinds; k++) c.df_prompts -= c.size[k] > 0;
         weigh(&c);
         c.df = c.n_s - (maker.rank + c.n_used - 1);
-        prepare(&c, tables, &maker);
+        prepare(&c, tables, &maker, c.size + kinds);
         find_strata(c.n_s, others, n_others, strata);
         out->refused = why_not(&c);
-        if (!out->refused) rc = lk_relabel(c.n_s, factor->of, strata, how, statistic, &c, out);
+        if (!out->refused) rc = lk_relabel(c.n_s, factor->of, strata, how, statistic, &c, levels * n_p + kinds, out);
     }
     lk_residual_maker_free(&maker);
     lk_free(all);

@@ -2,13 +2,14 @@
 
 #define GROUP_ROWS 2048 /* of x that stay in L2 while columns of w pass: 108 tiles then read about as many of w */
 #define LARGE      4096 /* N and K above which a layer takes the largest tile */
-#define FEW_WASTE  8    /* a tile may be wider than needed by an eighth of N */
+#define LEAST_GAIN ((int64_t)1 << 23) /* multiply-adds of an SM, 7 us of an A100: a launch more takes 2 to 3 */
+#define FEW_WASTE  8                  /* a tile may be wider than needed by an eighth of N */
 
 #define TILE(...)  TILE_OF(__VA_ARGS__)
-#define TILE_OF(n_rows, n_columns, depth, warp_rows, warp_columns, stages, blocks, name)                               \
+#define TILE_OF(n_rows, n_columns, depth, warp_rows, warp_columns, stages, blocks_, name)                              \
     {                                                                                                                  \
         .rows = n_rows, .columns = n_columns, .threads = (n_rows) / (warp_rows) * ((n_columns) / (warp_columns)) * 32, \
-        .shared = 2 * (size_t)(stages) * (depth) * (n_rows + n_columns), .kernel = name                                \
+        .blocks = blocks_, .shared = 2 * (size_t)(stages) * (depth) * (n_rows + n_columns), .kernel = name             \
     }
 static const struct lk_cuda_gemm_tile linear_256 = TILE(LK_TILE_256, "linear_256_bf16");
 static const struct lk_cuda_gemm_tile linear_128 = TILE(LK_TILE_128, "linear_128_bf16");
@@ -54,6 +55,34 @@ static const struct lk_cuda_gemm_tile *smaller(const struct lk_cuda_gemm_tile *u
     for (int i = 0; i < 2; i++)
         if (3 * n_tiles(tiles[i], m, n) >= 2 * n_multiprocessors) return tiles[i];
     return tiles[2];
+}
+
+/* Blocks that an SM has at a time. */
+static int64_t blocks_at_once(const struct lk_cuda_gemm_tile *tile, const struct lk_cuda_device *cuda) {
+    const size_t own = 1024; /* bytes of shared memory that the driver takes of each */
+    const int64_t fit = (int64_t)((cuda->most_shared + own) / (tile->shared + own));
+    return fit < tile->blocks ? fit : tile->blocks;
+}
+
+/* Tiles that the busiest SM computes, those at a time counted one by one. */
+static int64_t rounds(const struct lk_cuda_gemm_tile *tile, int64_t n, const struct lk_cuda_device *cuda) {
+    const int64_t blocks = blocks_at_once(tile, cuda), wave = blocks * cuda->n_multiprocessors;
+    return n / wave * blocks + lk_cuda_div_up(n % wave, cuda->n_multiprocessors);
+}
+
+static int64_t area(const struct lk_cuda_gemm_tile *tile) { return (int64_t)tile->rows * tile->columns; }
+
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_rest(void) { return &linear_64; }
+
+int64_t lk_cuda_linear_whole_waves(const struct lk_cuda_gemm_tile *tile, int64_t m, int64_t n, int64_t k,
+                                   const struct lk_cuda_device *cuda) {
+    const int64_t all = n_tiles(tile, m, n), wave = blocks_at_once(tile, cuda) * cuda->n_multiprocessors;
+    if (wave <= 0) return m; /* a device that says nothing of itself */
+    const int64_t rows = all / wave * wave / lk_cuda_div_up(n, tile->columns) * tile->rows;
+    if (rows <= 0 || rows >= m) return m;
+    const int64_t before = area(tile) * (rounds(tile, all, cuda) - rounds(tile, n_tiles(tile, rows, n), cuda));
+    const int64_t after = area(&linear_64) * rounds(&linear_64, n_tiles(&linear_64, m - rows, n), cuda);
+    return (before - after * 3 / 2) * k >= LEAST_GAIN ? rows : m; /* shared memory may bind the small tile */
 }
 
 const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile_few(int64_t m, int64_t n, int n_multiprocessors) {

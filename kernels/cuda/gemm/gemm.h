@@ -7,8 +7,8 @@
 /* A kernel with its tile. */
 struct lk_cuda_gemm_tile {
     const char *kernel;
-    int rows, columns, threads;
-    size_t shared; /* bytes */
+    int rows, columns, threads, blocks; /* blocks: of an SM, where shared memory is enough */
+    size_t shared;                      /* bytes */
 };
 
 /* The tile for bf16 weights [N, K] and many rows. most_shared: bytes that the device gives a block, of which no bit
@@ -21,6 +21,11 @@ const struct lk_cuda_gemm_tile *lk_cuda_conv2d_tile_few(int64_t m, int64_t n, in
 /* The same of a linear layer with m rows. */
 const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_small(int64_t m, int64_t n, int64_t k, size_t most_shared,
                                                           int n_multiprocessors);
+/* The rows, of m, that this tile takes in whole waves over all SMs, where the others take less time by
+ * lk_cuda_linear_tile_rest than in a last wave that leaves most SMs idle; else m. The same bits. */
+int64_t lk_cuda_linear_whole_waves(const struct lk_cuda_gemm_tile *tile, int64_t m, int64_t n, int64_t k,
+                                   const struct lk_cuda_device *cuda);
+const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_rest(void);
 /* The tile that serves few rows, with the same bits. */
 const struct lk_cuda_gemm_tile *lk_cuda_linear_tile_few(void);
 

@@ -93,6 +93,18 @@ enum lk_code lk_cuda_linear_by(struct lk_device *dev, const struct lk_linear *op
     return lk_cuda_gemm_launch_gathered(dev, op->x->dtype, &args);
 }
 
+/* Rows [first, first + n) of y. */
+static enum lk_code some_rows(struct lk_device *dev, const struct lk_linear *op, const struct lk_cuda_gemm_tile *tile,
+                              int64_t first, int64_t n) {
+    const struct lk_tensor y = lk_tensor_rows(op->y, first, n), x = lk_tensor_rows(op->x, first, n);
+    struct lk_tensor residual, low, out = y;
+    struct lk_linear part = *op;
+    if (op->residual) residual = lk_tensor_rows(op->residual, first, n), part.residual = &residual;
+    if (op->low) low = lk_tensor_rows(op->low, first, n), part.low = &low;
+    part.y = &out, part.x = &x;
+    return lk_cuda_linear_by(dev, &part, tile);
+}
+
 enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, void *scratch) {
     if (lk_tensor_is_quantized(op->w)) {
         struct lk_tensor plain = plain_weight(op, scratch);
@@ -114,5 +126,9 @@ enum lk_code lk_cuda_linear(struct lk_device *dev, const struct lk_linear *op, v
     const struct lk_cuda_gemm_tile *tile =
         m <= FEW_ROWS ? lk_cuda_linear_tile_few()
                       : lk_cuda_linear_tile_small(m, n, k, cuda->most_shared, cuda->n_multiprocessors);
-    return lk_cuda_linear_by(dev, op, tile ? tile : lk_cuda_linear_tile(n, k, cuda->most_shared));
+    if (tile || !whole_chunks(op)) return lk_cuda_linear_by(dev, op, tile);
+    tile = lk_cuda_linear_tile(n, k, cuda->most_shared);
+    const int64_t whole = lk_cuda_linear_whole_waves(tile, m, n, k, cuda);
+    LK_TRY(some_rows(dev, op, tile, 0, whole));
+    return whole < m ? some_rows(dev, op, lk_cuda_linear_tile_rest(), whole, m - whole) : LK_OK;
 }

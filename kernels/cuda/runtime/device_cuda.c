@@ -29,6 +29,7 @@ static enum lk_code cuda_alloc(struct lk_device *dev, size_t bytes, void **out) 
 
 static void cuda_free(struct lk_device *dev, void *block) {
     struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
+    if (cuda->lost) return;
     lk_cuda()->context_set(cuda->context);
     if (cuda->placed.copies) lk_cuda()->stream_synchronize(cuda->placed.copies);
     lk_cuda()->stream_synchronize(cuda->stream);
@@ -71,7 +72,10 @@ static enum lk_code cuda_load_weights(struct lk_device *dev) {
 static void cuda_destroy(struct lk_device *dev) {
     struct lk_cuda_device *cuda = lk_cuda_device_of(dev);
     const struct lk_cuda_driver *driver = lk_cuda();
-    if (cuda->context) {
+    if (cuda->lost) {
+        lk_cuda_ranks_close(cuda);
+        lk_cuda_placed_drop(cuda);
+    } else if (cuda->context) {
         driver->context_set(cuda->context);
         lk_cuda_ranks_close(cuda);
         if (cuda->placed.copies) driver->stream_synchronize(cuda->placed.copies);
@@ -264,7 +268,7 @@ enum lk_code lk_cuda_usable(int index, const struct lk_cuda_info *info) {
 
 static void set_grain(struct lk_device *dev, uint64_t bytes) {
     dev->memory_grain = bytes ? bytes : 1;
-    dev->memory_own = lk_cuda_grains(dev, sizeof(struct lk_cuda_report));
+    dev->memory_own = lk_cuda_grains(dev, LK_CUDA_REPORT_BYTES);
 }
 
 static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
@@ -287,13 +291,13 @@ static enum lk_code open_device(struct lk_cuda_device *cuda, int index) {
     LK_TRY(LK_CU(context_retain, (&cuda->context, cuda->ordinal), "%s", cuda->device.name));
     LK_TRY(enter(cuda));
     LK_TRY(LK_CU(stream_create, (&cuda->stream, LK_CU_STREAM_NON_BLOCKING), "%s", cuda->device.name));
-    LK_TRY(lk_staging_open(&cuda->staging, sizeof(struct lk_cuda_report)));
+    LK_TRY(lk_staging_open(&cuda->staging, LK_CUDA_REPORT_BYTES));
     const struct lk_cu_allocation own = {
         .type = LK_CU_ALLOCATION_PINNED, .location_type = LK_CU_LOCATION_DEVICE, .location = cuda->ordinal};
     size_t grain;
     LK_TRY(LK_CU(memory_grain, (&grain, &own, 0), "%s", cuda->device.name));
     set_grain(&cuda->device, grain);
-    LK_TRY(lk_cuda_alloc(cuda, sizeof(struct lk_cuda_report), "report of the kernels", &cuda->report));
+    LK_TRY(lk_cuda_alloc(cuda, LK_CUDA_REPORT_BYTES, "report of the kernels", &cuda->report));
     LK_TRY(LK_CU(set_bytes, (cuda->report, 0, sizeof(struct lk_cuda_report), cuda->stream), "%s", cuda->device.name));
     LK_TRY(load_modules(cuda));
     LK_TRY(look_up_kernels(cuda));

@@ -20,6 +20,7 @@ typedef struct lk_cu_event_s *lk_cu_event;
 enum {
     LK_CU_ERROR_OUT_OF_MEMORY = 2,
     LK_CU_ERROR_NOT_READY = 600,
+    LK_CU_ERROR_PEER_ALREADY = 704,
     LK_CU_ERROR_UNKNOWN = 999,
     LK_CU_ATTRIBUTE_SHARED_MEMORY_PER_BLOCK_OPTIN = 97,
     LK_CU_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
@@ -53,6 +54,8 @@ struct lk_cu_allocation {
     F(context_retain, "cuDevicePrimaryCtxRetain", (lk_cu_context * context, lk_cu_device device))                      \
     F(context_release, "cuDevicePrimaryCtxRelease_v2", (lk_cu_device device))                                          \
     F(context_set, "cuCtxSetCurrent", (lk_cu_context context))                                                         \
+    F(peer_can, "cuDeviceCanAccessPeer", (int *can, lk_cu_device device, lk_cu_device peer))                           \
+    F(peer_enable, "cuCtxEnablePeerAccess", (lk_cu_context peer, unsigned flags))                                      \
     F(module_load, "cuModuleLoadData", (lk_cu_module * module, const void *image))                                     \
     F(module_unload, "cuModuleUnload", (lk_cu_module module))                                                          \
     F(module_function, "cuModuleGetFunction", (lk_cu_function * function, lk_cu_module module, const char *name))      \
@@ -68,6 +71,8 @@ struct lk_cu_allocation {
     F(host_unregister, "cuMemHostUnregister", (void *pages))                                                           \
     F(copy_to_device, "cuMemcpyHtoDAsync_v2", (lk_cu_address to, const void *from, size_t bytes, lk_cu_stream stream)) \
     F(copy_to_host, "cuMemcpyDtoHAsync_v2", (void *to, lk_cu_address from, size_t bytes, lk_cu_stream stream))         \
+    F(copy_on_devices, "cuMemcpyDtoDAsync_v2",                                                                         \
+      (lk_cu_address to, lk_cu_address from, size_t bytes, lk_cu_stream stream))                                       \
     F(set_bytes, "cuMemsetD8Async", (lk_cu_address to, unsigned char value, size_t n, lk_cu_stream stream))            \
     F(stream_create, "cuStreamCreate", (lk_cu_stream * stream, unsigned flags))                                        \
     F(stream_destroy, "cuStreamDestroy_v2", (lk_cu_stream stream))                                                     \

@@ -4,7 +4,6 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
-#include "engine/base/names.h"
 #include "kernels/cuda/cuda.h"
 #include "kernels/cuda/runtime/memory.h"
 #include "kernels/cuda/runtime/ranks.h"
@@ -29,14 +28,14 @@ static enum lk_code send_unit(struct lk_cuda_device *cuda, const struct lk_stay 
     struct lk_cuda_placed *p = &cuda->placed;
     const struct lk_range *e = unit_at(p, stay->unit);
     lk_cu_address to = address_of(cuda, stay->offset);
-    const uint64_t share = stage_of(p)->shares[stay->unit];
-    if (share != LK_NOWHERE)
-        return lk_cuda_ranks_gather(cuda, address_of(cuda, share), to,
-                                    lk_unit_share(&p->placement.itinerary, stay->unit, p->placement.n_ranks),
-                                    p->copies);
     uint32_t scales = p->placement.itinerary.follower[stay->unit];
     const struct lk_range *f = scales == LK_NO_UNIT ? NULL : unit_at(p, scales);
     size_t bytes = f ? lk_place_room(e->bytes) + f->bytes : e->bytes;
+    if (stage_of(p)->shares[stay->unit] != LK_NOWHERE)
+        return lk_cuda_ranks_gather(
+            cuda, e,
+            &(struct lk_cuda_gather){to, bytes,
+                                     lk_unit_share(&p->placement.itinerary, stay->unit, p->placement.n_ranks)});
     if (p->pinned[stay->unit])
         return LK_CU(copy_to_device, (to, p->pinned[stay->unit], bytes, p->copies), "weights of %zu bytes", bytes);
     LK_TRY(lk_cuda_readers_send(p->readers, p->copies, to, (const void *)e->start, e->bytes));
@@ -143,8 +142,9 @@ static enum lk_code visit(struct lk_cuda_device *cuda, uint32_t unit, bool *foun
     while (ahead < n && s->visits[(p->n_begun + ahead) % n].unit != unit) ahead++;
     *found = ahead < n;
     if (!*found) return LK_OK;
-    if (!cuda->ranks) LK_TRY(pass_over(cuda, ahead)); /* ranks gather all that there is, in order */
-    for (int64_t i = cuda->ranks ? 0 : ahead; i <= ahead; i++) {
+    const bool in_step = lk_cuda_ranks_in_step(cuda); /* then all that there is is gathered, in order */
+    if (!in_step) LK_TRY(pass_over(cuda, ahead));
+    for (int64_t i = in_step ? 0 : ahead; i <= ahead; i++) {
         LK_TRY(end_visit(cuda));
         LK_TRY(begin_visit(cuda));
     }
@@ -224,7 +224,7 @@ static enum lk_code load_residents(struct lk_cuda_device *cuda) {
 }
 
 /* What the last stage had under way ends before this one's begins; then the ring starts afresh. */
-static enum lk_code enter_stage(struct lk_cuda_device *cuda, int stage) {
+static enum lk_code enter_stage(struct lk_cuda_device *cuda, int stage, bool reads) {
     struct lk_cuda_placed *p = &cuda->placed;
     LK_TRY(LK_CU(event_record, (p->boundary, p->copies), "a stage's end"));
     LK_TRY(LK_CU(stream_wait, (cuda->stream, p->boundary, 0), "a stage's end"));
@@ -235,7 +235,8 @@ static enum lk_code enter_stage(struct lk_cuda_device *cuda, int stage) {
     LK_TRY(load_residents(cuda));
     LK_TRY(LK_CU(event_record, (p->boundary, cuda->stream), "a stage's begin"));
     LK_TRY(LK_CU(stream_wait, (p->copies, p->boundary, 0), "a stage's begin"));
-    return send_ahead(cuda);
+    if (cuda->ranks) LK_TRY(lk_cuda_ranks_loaded(cuda));
+    return reads ? send_ahead(cuda) : LK_OK;
 }
 
 enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name) {
@@ -248,7 +249,7 @@ enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name) {
     for (int i = 0; i < it->n_stages; i++) {
         if (strcmp(it->stages[i].name, name)) continue;
         if (cuda->ranks && i != p->stage) return lk_cuda_ranks_gate(cuda, i);
-        return i == p->stage ? LK_OK : enter_stage(cuda, i);
+        return i == p->stage ? LK_OK : enter_stage(cuda, i, true);
     }
     return lk_fail(LK_E_INTERNAL, "%s: stage %s is not in the plan", dev->name, name);
 }
@@ -256,32 +257,26 @@ enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name) {
 enum lk_code lk_cuda_placed_stop(struct lk_cuda_device *cuda) {
     struct lk_cuda_placed *p = &cuda->placed;
     if (!p->active || p->stage < 0) return LK_OK;
+    if (!lk_cuda_ranks_in_step(cuda)) return lk_cuda_await_stream(cuda, p->copies);
     LK_TRY(LK_CU(event_record, (p->boundary, cuda->stream), "a stage's end"));
     return LK_CU(stream_wait, (p->copies, p->boundary, 0), "a stage's end");
 }
 
 enum lk_code lk_cuda_placed_serve(struct lk_cuda_device *cuda) { return send_next(cuda); }
 
-enum lk_code lk_cuda_placed_enter(struct lk_cuda_device *cuda, int stage) {
+lk_cu_address lk_cuda_placed_share(const struct lk_cuda_device *cuda, const struct lk_range *unit) {
+    const struct lk_cuda_placed *p = &cuda->placed;
+    const struct lk_range *e = lk_ranges_find(&p->placement.itinerary.units, unit->start, unit->bytes);
+    const uint64_t offset = e ? stage_of(p)->shares[e - p->placement.itinerary.units.entries] : LK_NOWHERE;
+    return offset == LK_NOWHERE ? 0 : address_of(cuda, offset);
+}
+
+enum lk_code lk_cuda_placed_enter(struct lk_cuda_device *cuda, int stage, bool reads) {
     const struct lk_arena *arena = &cuda->device.arena;
     if (arena->used > cuda->placed.placement.itinerary.stages[stage].arena_bytes)
         return lk_fail(LK_E_INTERNAL, "%s: more is in the arena than stage %s leaves room for", cuda->device.name,
                        cuda->placed.placement.itinerary.stages[stage].name);
-    return enter_stage(cuda, stage);
-}
-
-/* What ranks must have alike: the stages, and what is gathered in which order. */
-static uint64_t order_of(const struct lk_placement *p) {
-    uint64_t digest = 0;
-    for (int i = 0; i < p->itinerary.n_stages; i++) {
-        const struct lk_stage_placement *s = &p->stages[i];
-        digest = lk_hash_bytes(digest, p->itinerary.stages[i].name, strlen(p->itinerary.stages[i].name));
-        for (size_t k = 0; k < s->n_stays; k++) {
-            const uint64_t share = lk_unit_share(&p->itinerary, s->stays[k].unit, p->n_ranks);
-            digest = lk_hash_bytes(digest, (const char *)&share, sizeof share);
-        }
-    }
-    return digest;
+    return enter_stage(cuda, stage, reads);
 }
 
 /* --- placing --- */
@@ -310,10 +305,10 @@ static void drop_weights(struct lk_cuda_device *cuda) {
 void lk_cuda_placed_drop(struct lk_cuda_device *cuda) {
     struct lk_cuda_placed *p = &cuda->placed;
     drop_weights(cuda);
-    for (size_t i = 0; i < 2 * p->n_events; i++)
+    for (size_t i = 0; i < 2 * p->n_events && !cuda->lost; i++)
         if (p->events[i]) lk_cuda()->event_destroy(p->events[i]);
-    if (p->boundary) lk_cuda()->event_destroy(p->boundary);
-    if (p->copies) lk_cuda()->stream_destroy(p->copies);
+    if (p->boundary && !cuda->lost) lk_cuda()->event_destroy(p->boundary);
+    if (p->copies && !cuda->lost) lk_cuda()->stream_destroy(p->copies);
     lk_free(p->events);
     *p = (struct lk_cuda_placed){0};
 }
@@ -480,9 +475,9 @@ static enum lk_code place(struct lk_cuda_device *cuda, struct lk_placement *plac
     *placement = (struct lk_placement){0};
     p->epoch = lk_weights_epoch();
     p->active = true;
-    if (!cuda->ranks) return enter_stage(cuda, 0);
+    if (!cuda->ranks) return enter_stage(cuda, 0, true);
     p->stage = -1;
-    lk_cuda_ranks_join(cuda, order_of(&p->placement));
+    lk_cuda_ranks_join(cuda, &p->placement);
     return lk_cuda_ranks_gate(cuda, 0);
 }
 

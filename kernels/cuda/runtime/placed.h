@@ -4,7 +4,7 @@
  * Two events for each stay in the ring order the two streams: the op's stream waits for `arrived`, the copy stream for
  * `freed` of what lay there before. Everything is issued in the order of the visits, so that nothing waits on the host:
  * a unit is sent as soon as the visit after which its place is free has been issued. Where ranks share the weights,
- * what is sent is an all-gather of their shares, which lie where residents would.
+ * what is sent is gathered from their shares, which lie where residents would.
  *
  * Weights go through pinned copies; where those do not fit, through the readers' slots. */
 #pragma once
@@ -42,9 +42,11 @@ enum lk_code lk_cuda_stage(struct lk_device *dev, const char *name);
 /* *out gets the device address of a weight if it is one that was placed and this stage reads, else NULL. */
 enum lk_code lk_cuda_placed_find(struct lk_cuda_device *cuda, uintptr_t start, size_t bytes, void **out);
 /* For ranks (ranks.h): the next unit is gathered, though this rank has no visit for it; no op of the stage is to come;
- * the stage begins. */
+ * the stage begins, of which this rank reads weights or only gives its shares; where this stage has the rank's share of
+ * a unit, 0: nowhere. */
 enum lk_code lk_cuda_placed_serve(struct lk_cuda_device *cuda);
 enum lk_code lk_cuda_placed_stop(struct lk_cuda_device *cuda);
-enum lk_code lk_cuda_placed_enter(struct lk_cuda_device *cuda, int stage);
+enum lk_code lk_cuda_placed_enter(struct lk_cuda_device *cuda, int stage, bool reads);
+lk_cu_address lk_cuda_placed_share(const struct lk_cuda_device *cuda, const struct lk_range *unit);
 /* Gives everything back. Nothing may be under way. */
 void lk_cuda_placed_drop(struct lk_cuda_device *cuda);

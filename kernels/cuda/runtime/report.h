@@ -5,3 +5,4 @@
 struct lk_cuda_report {
     unsigned long long nonfinite; /* counted since the last look */
 };
+#define LK_CUDA_REPORT_BYTES (sizeof(struct lk_cuda_report) + 4) /* the last ones are read by pulse.h alone */

@@ -2,7 +2,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <string.h>
 
+#include "engine/base/alloc.h"
+#include "engine/base/file.h"
+#include "eval/intake/gallery.h"
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "engine/base/file.h"
@@ -52,13 +56,29 @@ static enum lk_code print_query(struct lk_audit *audit, const char *sql, bool js
     return rc;
 }
 
+/* The name ends as a page's does, so that no table or journal is replaced by one. */
+static enum lk_code show_gallery(const struct cli_report_arguments *a, struct lk_audit *audit,
+                                 struct cli_report_input *in) {
+    const size_t n = strlen(a->gallery);
+    struct lk_gallery shown;
+    if (n < 6 || strcmp(a->gallery + n - 5, ".html") != 0)
+        return lk_fail(LK_E_USAGE, "--gallery: expected a name that ends in .html, got \"%.200s\"", a->gallery);
+    const enum lk_code rc = lk_audit_gallery(audit, &in->data, &in->options, a->query, a->gallery, &shown);
+    if (rc && rc != LK_E_PARTIAL) return rc;
+    printf("%s: %zu outputs", a->gallery, shown.n);
+    if (shown.has_counted) printf(", %g of them counted", shown.counted);
+    printf("\n");
+    return rc;
+}
+
 /* Of any study: the store, then a query, or the report that is made of queries. */
 static enum lk_code report_any(const struct cli_arguments *a, const struct lk_study *study,
-                               const struct cli_report_input *in) {
+                               struct cli_report_input *in) {
     struct lk_audit *audit;
     LK_TRY(lk_audit_open(&audit, a->report.save));
     enum lk_code rc = cli_report_store(audit, &a->report, study, in);
-    if (!rc && a->report.query) rc = print_query(audit, a->report.query, a->json);
+    if (!rc && a->report.gallery) rc = show_gallery(&a->report, audit, in);
+    if (!rc && a->report.query && !a->report.gallery) rc = print_query(audit, a->report.query, a->json);
     if (!rc && a->output && !lk_study_is_documented(study))
         if (!(rc = lk_any_report_write(audit, study, &in->options, a->output))) rc = cli_findings_print(a->output);
     lk_audit_close(audit);
@@ -90,10 +110,10 @@ static enum lk_code check_own(const struct cli_arguments *a) {
                      {"feature-prompts", r->feature_prompts},
                      {"manifest", a->manifest},
                      {"legacy", r->legacy.n},
-                     {"images", r->images},
-                     {"pictures", r->pictures.n},
-                     {"embed-images", r->embed_images},
-                     {"audit-safe", r->audit_safe},
+                     {"images", r->images && !r->gallery},
+                     {"pictures", r->pictures.n && !r->gallery},
+                     {"embed-images", r->embed_images && !r->gallery},
+                     {"audit-safe", r->audit_safe && !r->gallery},
                      {"png", r->png},
                      {"data-folder", r->data_folder},
                      {"drifted-only", r->drifted_only}};
@@ -110,7 +130,7 @@ static enum lk_code report(const struct cli_arguments *a, const struct lk_study 
     const bool own = study && !lk_study_is_documented(study), store = a->report.query || a->report.save;
     if (store && !study)
         return lk_fail(LK_E_USAGE, "--query, --save: expected --from RUN, whose study says what is asked for");
-    if (!own && a->output) LK_TRY(cli_report_images(in, &a->report));
+    if ((!own && a->output) || a->report.gallery) LK_TRY(cli_report_images(in, &a->report));
     if (a->manifest) LK_TRY(cli_report_manifest(in, a->manifest));
     if (a->review.file) LK_TRY(cli_review_read(&in->data, a->review.file));
     in->options.with_review = a->review.file != NULL;
@@ -131,6 +151,8 @@ enum lk_code cli_report(const struct cli_arguments *a) {
     struct cli_report_input input = {0};
     struct cli_report_arguments arguments = a->report;
     struct cli_report_runs runs;
+    if (a->report.gallery && !a->report.query)
+        return lk_fail(LK_E_USAGE, "--gallery: expected --query, whose rows name the outputs to show");
     if (!a->output && !a->report.query && !a->report.save)
         return lk_fail(LK_E_USAGE, "--output: missing; usage: likeness report --output DIR [options]");
     arguments.allow = a->study.allow;

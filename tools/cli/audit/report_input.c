@@ -254,7 +254,6 @@ static void set_options(struct lk_report_options *o, const struct cli_report_arg
     o->unclear = !strcmp(a->unclear, "half")          ? LK_UNCLEAR_HALF
                  : !strcmp(a->unclear, "nonadherent") ? LK_UNCLEAR_NONADHERENT
                                                       : LK_UNCLEAR_EXCLUDE;
-    o->protocol = (enum lk_protocol)lk_protocol_parse(a->protocol);
     o->secondary_only = a->secondary_only;
     o->embed_images = a->embed_images;
     o->png = a->png;
@@ -315,6 +314,46 @@ static enum lk_code set_figure(struct lk_report_options *o, const struct cli_rep
     return LK_OK;
 }
 
+/* --protocol, or what all ratings say, or the study, or 003. */
+static void settle_protocol(struct cli_report_input *in, const struct cli_report_arguments *a,
+                            const struct lk_study *study) {
+    const unsigned said = in->ratings.protocols;
+    const bool one = said && !(said & (said - 1));
+    const char *name = a->protocol ? a->protocol : study ? lk_study_setting(study, "human") : "003";
+    in->options.protocol =
+        one && !a->protocol ? (enum lk_protocol)__builtin_ctz(said) : (enum lk_protocol)lk_protocol_parse(name);
+    name = lk_protocol_name(in->options.protocol);
+    for (int p = 0; p < LK_N_PROTOCOLS; p++)
+        if (said >> p & 1 && p != (int)in->options.protocol)
+            lk_log(LK_LOG_WARNING, "--protocol: ratings say %s, raters are held to %s%s",
+                   lk_protocol_name((enum lk_protocol)p), name, a->protocol ? "" : "; make a report of each");
+}
+
+/* On the first screen: how many outputs one rater alone has seen, and how many raters are those of `survey pilot`. */
+static enum lk_code doubt_raters(struct cli_report_input *in) {
+    size_t n = 0, n_simulated = 0, n_rated = 0, n_once = 0;
+    for (size_t r = 0; r < in->data.n_raters; r++) {
+        n += !in->data.raters[r].excluded;
+        n_simulated += in->data.raters[r].is_simulated && !in->data.raters[r].excluded;
+    }
+    for (size_t i = 0; i < in->data.n_items; i++) {
+        n_rated += in->data.items[i].n_ratings > 0;
+        n_once += in->data.items[i].n_ratings > 0 && in->data.items[i].n_ratings < LK_MIN_RATINGS;
+    }
+    if (n_once)
+        lk_text_add(&in->doubts,
+                    "Of %zu outputs with answers of raters, %zu have one rater alone: they are in no table "
+                    "of the raters' majority.\n",
+                    n_rated, n_once);
+    if (!n_simulated) return in->doubts.rc;
+    lk_log(LK_LOG_WARNING, "%zu of %zu raters are simulated", n_simulated, n);
+    lk_text_add(&in->doubts,
+                "%zu of %zu raters whose answers count are simulated participants of a dry run: what this report "
+                "says of raters is no person's answer.\n",
+                n_simulated, n);
+    return in->doubts.rc;
+}
+
 enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_report_arguments *a,
                               const struct lk_study *study) {
     *in = (struct cli_report_input){.ratings = {.gold_tolerance = (int)a->gold_tolerance}};
@@ -337,11 +376,13 @@ enum lk_code cli_report_input(struct cli_report_input *in, const struct cli_repo
     if (!in->data.n_items && !a->query)
         return lk_fail(LK_E_INPUT, "report: no scores: expected --primary, --secondary, --pixel, --legacy, --scores "
                                    "or --ratings with at least one answer that is understood");
+    settle_protocol(in, a, study);
     if (in->data.n_raters) LK_TRY(control_quality(in, a));
     lk_dataset_pair(&in->data);
     const struct lk_ensemble ensemble = {.rounding = in->options.rounding, .secondary_only = a->secondary_only};
     lk_ensemble_apply(&in->data, &ensemble, NULL);
     LK_TRY(lk_judge_doubts(&in->data, in->options.judges, &in->doubts));
+    LK_TRY(doubt_raters(in));
     in->options.doubts = in->doubts.bytes;
     in->data.nominal = a->nominal ? (size_t)a->nominal : in->data.n_items;
     return LK_OK;

@@ -168,7 +168,7 @@ static enum lk_code settle_analysis(const struct lk_study *study, struct cli_rep
         const char *key, *option, *otherwise, *none, **value;
     } words[] = {{"rounding", "rounding", "half_even", "", &a->rounding},
                  {"subcategory", "subcategory", "both", "", &a->subcategory},
-                 {"human", "protocol", "003", "", &a->protocol},
+                 {"human", "protocol", "protocol", "protocol", &a->protocol},
                  {"unclear", "unclear", "exclude", "", &a->unclear},
                  {"qc_policy", "qc-policy", "protocol", "protocol", &a->qc_policy}};
     const struct {
@@ -183,6 +183,7 @@ static enum lk_code settle_analysis(const struct lk_study *study, struct cli_rep
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *says = lk_study_setting(study, words[i].key), *now = *words[i].value ? *words[i].value : "protocol";
         LK_TRY(settle(a, words[i].key, words[i].option, now, words[i].otherwise, says, &take));
+        if (words[i].value == &a->protocol) continue; /* the ratings say it before the study does */
         if (take) *words[i].value = strcmp(says, words[i].none) ? says : NULL;
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

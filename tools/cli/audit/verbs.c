@@ -173,13 +173,14 @@ const struct cli_verb cli_sample_verbs[] = {
 
 const struct cli_verb cli_report_verbs[] = {
     {VERB("", cli_report, "turn scores and ratings into tables, figures and a page"),
-     .options = "output rejects query json save primary secondary review secondary-only primary-name secondary-name "
-                "pixel legacy "
-                "scores ratings from study participants completion-code gold feature-prompts sources gold-tolerance "
-                "images protocol qc-policy rounding prompts-as subcategory score-source drifted-only threshold-success "
-                "threshold-soft-erasure threshold-drift threshold-identity unclear bootstrap study-seed alpha nominal "
-                "title run date label figure-prompt figure-gender figure-age pictures embed-images audit-safe png "
-                "data-folder manifest allow overwrite",
+     .options =
+         "output rejects query gallery json save primary secondary review secondary-only primary-name secondary-name "
+         "pixel legacy "
+         "scores ratings from study participants completion-code gold feature-prompts sources gold-tolerance "
+         "images protocol qc-policy rounding prompts-as subcategory score-source drifted-only threshold-success "
+         "threshold-soft-erasure threshold-drift threshold-identity unclear bootstrap study-seed alpha nominal "
+         "title run date label figure-prompt figure-gender figure-age pictures embed-images audit-safe png "
+         "data-folder manifest allow overwrite",
      .text =
          "Writes DIR/report.html, one page that needs nothing else, every table as CSV, JSON, Markdown and LaTeX and "
          "every figure as SVG in DIR/tables, and the scores of all outputs in DIR/items.csv. Answers that are not "
@@ -191,7 +192,10 @@ const struct cli_verb cli_report_verbs[] = {
                   "likeness report --primary gemini.jsonl --ratings exp1.jsonl --participants prolific.csv --gold "
                   "gold.jsonl -o report",
                   "A page that can be passed on without showing faces",
-                  "likeness report --scores scores.csv --images images.jsonl --audit-safe -o report"),
+                  "likeness report --scores scores.csv --images images.jsonl --audit-safe -o report",
+                  "The pictures behind a cell of a study of one's own (each table of the page says its command)",
+                  "likeness report --from RUN --query \"SELECT item_id, counted FROM rates_by_model WHERE row = 'Edit "
+                  "success' AND column = 'flux'\" --gallery pictures.html"),
      .says = SAYS(
          {"output", "DIR", "the folder, made when it is missing"},
          {"from", "RUN",

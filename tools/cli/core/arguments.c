@@ -353,6 +353,9 @@ static enum lk_code check_required(const struct cli_arguments *a) {
         snprintf(what, sizeof what, "--%s: missing", o->name);
         return missing(a, what);
     }
+    if (!a->rewrite.prompts && (a->rewrite.model || a->rewrite.temperature != 0))
+        return lk_fail(LK_E_USAGE, "--rewrite-%s: no prompts are rewritten without --rewrite-prompts",
+                       a->rewrite.model ? "model" : "temperature");
     return LK_OK;
 }
 

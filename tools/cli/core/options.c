@@ -158,7 +158,6 @@ void cli_arguments_init(struct cli_arguments *arguments) {
                                .references = -1,
                                .report = {.primary_name = "",
                                           .secondary_name = "",
-                                          .protocol = "003",
                                           .rounding = "half_even",
                                           .prompts_as = "sample",
                                           .subcategory = "both",

@@ -99,6 +99,7 @@ struct cli_arguments {
     struct cli_report_arguments {
         const char *check, *faces; /* of judge; NULL: none */
         const char *query, *save;  /* report: a SELECT over the store; the store as a file */
+        const char *gallery;       /* report: a page of the pictures of the query's rows; NULL: none */
         const char *pairs, *study_file, *primary, *secondary, *primary_name, *secondary_name, *pixel, *scores;
         struct cli_list {
             const char *values[CLI_MAX_LIST];
@@ -107,8 +108,11 @@ struct cli_arguments {
         const char *allow; /* NULL: nothing */
         const char *participants, *completion_code, *gold, *images;
         const char *rejects; /* NULL: only the first are named, on stderr */
-        const char *protocol, *qc_policy, *rounding, *prompts_as, *subcategory, *score_source; /* qc_policy NULL: the
-                                                                                                  protocol's */
+        const char *protocol, *qc_policy, *rounding, *prompts_as, *subcategory, *score_source; /* protocol NULL: the
+                                                                                                  ratings' or the
+                                                                                                  study's; qc_policy
+                                                                                                  NULL: the protocol's
+                                                                                                */
         int64_t bootstrap, study_seed, gold_tolerance, nominal;
         double alpha, margin;
         int64_t success, soft_erasure, drift, identity; /* thresholds */

@@ -70,7 +70,11 @@ static const struct cli_option options[] = {
     {OPTION(CLI_TEXT, "Input", "query", "SQL", ON(CLI_REPORT), report.query,
             "prints the rows of one SELECT over the store instead of writing a report: tables attribute, source, "
             "prompt, model, output, score, measure, outcome (item: the number of an output); views item and measured "
-            "(a measure of an item, 0 or 1, beside all its factors); needs --from RUN")},
+            "(a measure of an item, 0 or 1, beside all its factors), and for each table of rates one of its name, with "
+            "a row for each output that a cell counts or not; needs --from RUN")},
+    {OPTION(CLI_TEXT, "Output", "gallery", "FILE.html", ON(CLI_REPORT), report.gallery,
+            "the outputs of the rows of --query as a page, beside their sources, with their scores: needs the column "
+            "item_id; rows with the largest `counted` first")},
     {OPTION(CLI_TEXT, "Output", "save", "FILE.sqlite", ON(CLI_REPORT), report.save,
             "the store as a SQLite file, made anew; needs --from RUN")},
     {OPTION(CLI_FILE, "Input", "primary", "FILE", ON(CLI_REPORT) | ON(CLI_REVIEW) | ON(CLI_JUDGE), report.primary,
@@ -140,7 +144,7 @@ static const struct cli_option options[] = {
             "lines with item_id, edited and perhaps source: pictures for the page, beside this file")},
     {OPTION(CLI_CHOICE, "Analysis", "protocol", "NAME", ON(CLI_REPORT), report.protocol,
             "rules that raters are held to"),
-     .otherwise = "003", .choices = "003|001|000|004"},
+     .otherwise = "what the ratings say, or the study, or 003", .choices = "003|001|000|004"},
     {OPTION(CLI_CHOICE, "Analysis", "qc-policy", "NAME", ON(CLI_REPORT) | ON(CLI_SURVEY), report.qc_policy,
             "which broken rules exclude a rater"),
      .alias = "policy", .otherwise = "the protocol's", .choices = "any|two_flags|none|completion"},

@@ -115,7 +115,8 @@ static const struct cli_option options[] = {
      .otherwise = "1", .min = 1, .max = LK_MAX_STEPS},
     {OPTION(CLI_INT, "Output", "quality", "N", RUNS, quality, "of a .jpg or .webp; 100 in WebP loses nothing"),
      .otherwise = "95", .min = 1, .max = 100},
-    {OPTION(CLI_FLAG, "Output", "overwrite", NULL, RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_STUDY), overwrite,
+    {OPTION(CLI_FLAG, "Output", "overwrite", NULL, RUNS | ON(CLI_REPORT) | ON(CLI_T2I) | ON(CLI_STUDY) | ON(CLI_SURVEY),
+            overwrite,
             "replace what is there also if it is no result of this program (a picture without a recipe, somebody "
             "else's report.html), or a table with another content")},
 };

@@ -160,6 +160,12 @@ static enum lk_code check_page(const struct cli_arguments *a) {
                    a->output);
 }
 
+enum lk_code cli_output_free(const struct cli_arguments *a) {
+    struct stat st;
+    if (a->overwrite || !a->output || stat(a->output, &st) || !st.st_size) return LK_OK;
+    return lk_fail(LK_E_USAGE, "--output: %s: is there; name another file, or replace it with --overwrite", a->output);
+}
+
 enum lk_code cli_output_write(const struct cli_arguments *a, const struct lk_text *text) {
     char *there = NULL;
     size_t n = 0;

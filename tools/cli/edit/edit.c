@@ -212,14 +212,23 @@ static enum lk_code match_loras(const struct lk_recipe *r, struct lk_job *job, c
         lk_loras_close(one);
     }
     for (int i = 0; i < r->n_loras; i++) {
-        int k = 0;
-        while (k < given.n_loras && strcmp(digests[k], r->loras[i].sha256) != 0) k++;
+        size_t length;
+        double scale;
+        int k = 0, other = -1;
+        for (; k < given.n_loras; k++) {
+            if (strcmp(digests[k], r->loras[i].sha256) != 0) continue;
+            LK_TRY(lk_lora_split(given.loras[k], &length, &scale));
+            if (!given.loras[k][length] || scale == r->loras[i].scale) break;
+            other = k;
+        }
+        if (k == given.n_loras && other >= 0)
+            return lk_fail(LK_E_USAGE,
+                           "--lora: %s: the recipe has this file at %g; leave the scale out, or make "
+                           "another picture with edit",
+                           given.loras[other], r->loras[i].scale);
         if (k == given.n_loras)
             return lk_fail(LK_E_CHANGED, "--lora: none of the files given is the recipe's %s with SHA-256 %s",
                            r->loras[i].file, r->loras[i].sha256);
-        size_t length;
-        double scale;
-        LK_TRY(lk_lora_split(given.loras[k], &length, &scale));
         texts[i] = lk_format("%.*s=%.17g", (int)length, given.loras[k], r->loras[i].scale);
         if (!texts[i]) return lk_fail(LK_E_NOMEM, "--lora: out of memory");
         job->run.loras[i] = texts[i];

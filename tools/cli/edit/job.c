@@ -344,7 +344,10 @@ static enum lk_code warn_of_colours(struct state *s, const char *path, bool as_s
     const size_t n = s->looked_at.n;
     int32_t ignored;
     LK_TRY(lk_names_number(&s->looked_at, path, strlen(path), &ignored));
-    if (s->looked_at.n > n && lk_image_file_other_colours(path, profile))
+    if (s->looked_at.n == n) return LK_OK;
+    const char *unseen = lk_image_file_unseen(path);
+    if (unseen) lk_log(LK_LOG_WARNING, "%s: has %s", path, unseen);
+    if (lk_image_file_other_colours(path, profile))
         lk_log(
             LK_LOG_WARNING,
             as_stored

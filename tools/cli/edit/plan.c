@@ -262,7 +262,10 @@ static enum lk_code judge(const struct lk_plan *plan, const struct lk_plan *rewr
                        plan->n_ranks ? " on each GPU, for its share of them" : "",
                        a->job.run.vram ? "the budget is" : "less is free",
                        a->job.run.vram ? cli_bytes(a->job.run.vram, budget) : "");
-    if (!a->json) print_placed(plan, target);
+    if (a->json) return LK_OK;
+    print_placed(plan, target);
+    if (plan->n_ranks && a->job.request.accel && strcmp(a->job.request.accel, "region") != 0)
+        printf("every GPU gathers the blocks that --accel leaves out too: it saves arithmetic, no transfers\n");
     return LK_OK;
 }
 
@@ -326,8 +329,6 @@ static enum lk_code print_precisions(struct lk_pipeline *pipeline, struct lk_dev
 static enum lk_code plan(struct lk_pipeline *pipeline, struct lk_device *target, const struct cli_arguments *a) {
     struct lk_plan out, before, *const rewrite = a->rewrite.prompts ? &before : NULL;
     LK_TRY(plan_job(pipeline, target, a, &out));
-    if (!rewrite && a->rewrite.model)
-        return lk_fail(LK_E_USAGE, "--rewrite-model: no prompts are rewritten without --rewrite-prompts");
     if (rewrite) LK_TRY(plan_rewrite(a, cli_references(a, pipeline), &out, target, rewrite));
     struct totals t = sum(&out, target);
     enum lk_code rc = LK_OK;

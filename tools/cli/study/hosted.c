@@ -8,6 +8,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
 #include "eval/hosted/images.h"
+#include "eval/study/random.h"
 #include "tools/cli/study/runner.h"
 
 struct study_hosted {
@@ -197,8 +198,12 @@ static enum lk_code add_picture(void *context, const struct lk_journal_row *row)
     if (sha256) rc = lk_grow(&r->signs, &r->signs_capacity, r->n + 1, sizeof *r->signs);
     if (sha256 && !rc) rc = lk_grow(&r->indexes, &r->indexes_capacity, r->n + 1, sizeof *r->indexes);
     if (sha256 && !rc) {
+        char cfg[32];
+        snprintf(cfg, sizeof cfg, "%g", r->job.cfg);
         r->signs[r->n] = (struct lk_picture_signs){.model = r->job.model_key,
                                                    .prompt = source,
+                                                   .asked = lk_fnv1a64(r->job.final_prompt ? r->job.final_prompt : "") ^
+                                                            31 * lk_fnv1a64(source) ^ 37 * lk_fnv1a64(cfg),
                                                    .sharpness = cJSON_IsNumber(sharpness) ? sharpness->valuedouble : 0};
         snprintf(r->signs[r->n].sha256, sizeof r->signs[r->n].sha256, "%.64s", sha256);
         r->indexes[r->n++] = row->entry.index;
@@ -246,6 +251,7 @@ enum lk_code study_hosted_compare(const struct lk_study *study, struct lk_journa
             lk_log(LK_LOG_WARNING, "%s: far less sharp than the model's other pictures; look at it (likeness review)",
                    r->job.name);
     }
+    if (!rc) lk_picture_signs_repeats(r->signs, r->n);
     lk_free(r->signs);
     lk_free(r->indexes);
     lk_free(r);

@@ -137,25 +137,64 @@ enum lk_code study_status(const struct cli_arguments *a) {
     return rc;
 }
 
+/* Where a picture lies that is no longer asked for, when another job's picture takes its place. Jobs of one id
+ * have names of their own. */
+char *study_kept_path(const char *folder, const char *id, const char *output) {
+    return lk_format("%s/kept/%.16s/%s", folder, id, output);
+}
+
+static enum lk_code put_aside(void *context, const struct lk_journal_replaced *r) {
+    const char *folder = context;
+    char *here = lk_format("%s/results/%s", folder, r->output), *above = NULL,
+         *kept = study_kept_path(folder, r->id, r->output), *other = study_kept_path(folder, r->new_id, r->output);
+    struct stat st;
+    if (kept) above = lk_strdup(kept);
+    enum lk_code rc = here && above && kept && other ? LK_OK : lk_fail(LK_E_NOMEM, "out of memory");
+    /* The place is the job's own once its picture is made, unless that has been put aside itself. */
+    if (!rc && access(kept, F_OK) && !stat(here, &st) && st.st_size == r->bytes && (!r->made || !access(other, F_OK))) {
+        *strrchr(above, '/') = 0;
+        rc = study_folders_make(above);
+        if (!rc && rename(here, kept)) rc = lk_fail_errno(errno, "%s", kept);
+    }
+    lk_free(here);
+    lk_free(above);
+    lk_free(kept);
+    lk_free(other);
+    return rc;
+}
+
+enum lk_code study_put_aside(struct lk_journal *journal, const char *folder) {
+    return lk_journal_each_replaced(journal, put_aside, (char *)folder);
+}
+
 struct pruned {
     const char *folder;
     int64_t n;
 };
 
-static enum lk_code prune_row(void *context, const struct lk_journal_row *row) {
-    struct pruned *p = context;
-    const char *where = row->state == LK_JOB_REFUSED ? "placeholders" : "results"; /* what is refused may have none */
-    char *path = lk_format("%s/%s/%s", p->folder, where, row->entry.output);
+static enum lk_code remove_file(char *path) {
     if (!path) return lk_fail(LK_E_NOMEM, "out of memory");
     enum lk_code rc = unlink(path) && errno != ENOENT ? lk_fail_errno(errno, "%s", path) : LK_OK;
     lk_free(path);
-    p->n++;
     return rc;
+}
+
+static enum lk_code prune_aside(void *context, const struct lk_journal_row *row) {
+    struct pruned *p = context;
+    p->n++;
+    return remove_file(study_kept_path(p->folder, row->entry.id, row->entry.output));
+}
+
+static enum lk_code prune_row(void *context, const struct lk_journal_row *row) {
+    const struct pruned *p = context;
+    const char *where = row->state == LK_JOB_REFUSED ? "placeholders" : "results"; /* what is refused may have none */
+    return remove_file(lk_format("%s/%s/%s", p->folder, where, row->entry.output));
 }
 
 static enum lk_code prune_journal(void *context, struct lk_journal *journal, const char *path) {
     (void)path;
-    LK_TRY(lk_journal_each_kept(journal, prune_row, context));
+    LK_TRY(lk_journal_each_kept(journal, false, prune_aside, context));
+    LK_TRY(lk_journal_each_kept(journal, true, prune_row, context));
     return lk_journal_prune(journal);
 }
 

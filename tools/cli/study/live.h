@@ -32,6 +32,7 @@ enum lk_code local_serve(struct local_site *site, int port);
 
 /* serve study: the pages of a run while it goes on. They change nothing. */
 enum { LIVE_PICTURES = 12, LIVE_FAILURES = 20 };
+#define LIVE_PREVIEW "preview.png" /* in the run's folder: where study run --preview puts what the page shows */
 
 struct live_site {
     struct local_site site; /* of live_local_site */
@@ -51,6 +52,8 @@ struct live_view {
     struct lk_text failures; /* of the first of them, as lines of a list */
     double per_hour;         /* over the last hour, or as long as it has run in that; 0: none */
     int64_t now_ms;
+    char preview[48];   /* "step 3 of 8" of the job in hand, as LIVE_PREVIEW says it; "": none */
+    int64_t preview_ms; /* when it was written */
 };
 void live_page(const struct live_site *site, const struct live_view *view, struct lk_text *out);
 

@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "engine/base/log.h"
+#include "engine/image/image.h"
 #include "eval/data/data.h"
 #include "eval/survey/store.h"
 #include "tools/cli/cli.h"
@@ -196,6 +198,13 @@ static void add_name(struct lk_text *out, const char *name) {
     }
 }
 
+static void add_preview(struct lk_text *out, const struct live_view *v) {
+    lk_text_add(out, "<h2>In hand</h2>\n<ul class=\"pictures\"><li><img src=\"/preview?v=%lld\" alt=\"\"><span>",
+                (long long)v->preview_ms);
+    page_text(out, v->preview);
+    lk_text_add(out, "</span></li></ul>\n");
+}
+
 static void add_pictures(struct lk_text *out, const struct live_view *v) {
     lk_text_add(out, "<h2>Latest pictures</h2>\n");
     if (!v->n_latest) lk_text_add(out, "<p>There is none yet.</p>\n");
@@ -224,6 +233,7 @@ void live_page(const struct live_site *site, const struct live_view *v, struct l
         lk_text_add(out, "<h2>Failed: %s%s</h2>\n<ul class=\"failures\">\n%s</ul>\n", grouped(v->n_failures, n),
                     v->n_failures > LIVE_FAILURES ? ", the first of them" : "", v->failures.bytes);
     }
+    if (*v->preview) add_preview(out, v);
     add_pictures(out, v);
     lk_text_add(out, "</main>\n<script src=\"/script.js\"></script>\n</body>\n</html>\n");
 }
@@ -278,12 +288,30 @@ static enum lk_code gather(void *context, struct lk_journal *journal, const char
     return lk_journal_each(journal, LK_JOB_FAILED, false, add_failure, context);
 }
 
+static char *preview_path(const char *folder) { return lk_format("%s/" LIVE_PREVIEW, folder); }
+
+/* What the workers' last step has made, while there is a job in hand. A file that cannot be read shows nothing. */
+static void find_preview(const char *folder, struct live_view *v) {
+    char *path = preview_path(folder);
+    struct stat st;
+    struct lk_png_text *texts;
+    if (path && v->counts.all[LK_JOB_LEASED] && !lstat(path, &st) && S_ISREG(st.st_mode) &&
+        !lk_picture_text_read(path, &texts)) {
+        for (const struct lk_png_text *t = texts; t->key; t++)
+            if (!strcmp(t->key, "likeness preview")) snprintf(v->preview, sizeof v->preview, "%s", t->text);
+        lk_png_text_free(texts);
+        v->preview_ms = (int64_t)st.st_mtim.tv_sec * 1000 + st.st_mtim.tv_nsec / 1000000;
+    }
+    lk_free(path);
+}
+
 static enum lk_code overview(const struct live_site *s, struct survey_reply *reply) {
     struct live_view *v = lk_calloc(1, sizeof *v);
     if (!v) return lk_fail(LK_E_NOMEM, "serve study: out of memory");
     v->now_ms = s->now();
     enum lk_code rc = study_count(s->folder, &v->counts);
     if (!rc) rc = study_each_journal(s->folder, gather, v);
+    if (!rc) find_preview(s->folder, v);
     if (!rc) live_page(s, v, &reply->body);
     lk_text_free(&v->failures);
     lk_free(v);
@@ -328,11 +356,25 @@ static enum lk_code picture(const struct live_site *s, const char *number, struc
     return LK_OK;
 }
 
+static enum lk_code preview(const struct live_site *s, struct survey_reply *reply) {
+    struct live_view *v = lk_calloc(1, sizeof *v);
+    if (!v) return lk_fail(LK_E_NOMEM, "serve study: out of memory");
+    enum lk_code rc = study_count(s->folder, &v->counts);
+    if (!rc) find_preview(s->folder, v);
+    const bool there = !rc && *v->preview;
+    lk_free(v);
+    if (rc) return rc;
+    reply->path = there ? preview_path(s->folder) : NULL;
+    reply->file = reply->path;
+    return there ? LK_OK : local_refuse(&s->site, reply, 404, "There is no such picture.");
+}
+
 static enum lk_code get(struct local_site *site, const char *path, struct survey_reply *reply) {
     struct live_site *s = (struct live_site *)site;
     if (!strcmp(path, "/")) return overview(s, reply);
     if (!strcmp(path, "/style.css")) return local_file(site, "live_style", "text/css; charset=utf-8", reply);
     if (!strcmp(path, "/script.js")) return local_file(site, "live_script", "text/javascript; charset=utf-8", reply);
+    if (!strcmp(path, "/preview")) return preview(s, reply);
     if (!strncmp(path, "/picture/", 9)) return picture(s, path + 9, reply);
     return local_refuse(site, reply, 404, "There is no such page.");
 }

@@ -66,11 +66,12 @@ static void study_progress_show(struct study_progress *p, const struct study_run
         fflush(stdout);
         return;
     }
-    char line[200], eta[32];
+    char line[200], eta[32], steps[64] = ""; /* a service that is asked has none */
+    const int n_steps = atomic_load(&slot->n_steps);
     lk_log_duration(eta_s, eta);
-    snprintf(line, sizeof line, "job %lld/%lld  %s  step %d/%d  %.2f s/it  ETA %s", (long long)(p->before + n_done),
-             (long long)p->total, name, atomic_load(&slot->step), atomic_load(&slot->n_steps), step_s,
-             got > 0 ? eta : "?");
+    if (n_steps) snprintf(steps, sizeof steps, "step %d/%d  %.2f s/it  ", atomic_load(&slot->step), n_steps, step_s);
+    snprintf(line, sizeof line, "job %lld/%lld  %s  %sETA %s", (long long)(p->before + n_done), (long long)p->total,
+             name, steps, got > 0 ? eta : "?");
     lk_log_status(line, now);
 }
 
@@ -92,7 +93,7 @@ struct supervisor {
     struct study_progress progress;
 };
 
-/* Done jobs whose pictures are not there any more, or not whole. */
+/* Done jobs whose pictures are not there any more, or not whole. One that was put aside comes back. */
 struct lost {
     const char *folder;
     int64_t *indexes;
@@ -104,6 +105,11 @@ static enum lk_code find_lost(void *context, const struct lk_journal_row *row) {
     struct stat st;
     char path[4096];
     snprintf(path, sizeof path, "%s/results/%s", lost->folder, row->entry.output);
+    char *kept = study_kept_path(lost->folder, row->entry.id, row->entry.output);
+    if (!kept) return lk_fail(LK_E_NOMEM, "out of memory");
+    if (rename(kept, path) && errno != ENOENT && errno != ENOTDIR)
+        lk_log(LK_LOG_WARNING, "%s: cannot be put back into the results: %s", kept, strerror(errno));
+    lk_free(kept);
     if (!stat(path, &st) && st.st_size == row->made.bytes) return LK_OK;
     LK_TRY(lk_grow(&lost->indexes, &lost->capacity, lost->n + 1, sizeof *lost->indexes));
     lost->indexes[lost->n++] = row->entry.index;
@@ -317,6 +323,7 @@ static enum lk_code prepare(struct supervisor *s, const struct study_list *list,
     LK_TRY(study_journal_open(s->run.journal, list, &journal));
     enum lk_code rc = study_resolved_write(s->run.study, s->run.records);
     if (!rc && retry_failed) rc = lk_journal_requeue(journal, -1, &n);
+    if (!rc) rc = study_put_aside(journal, s->run.folder);
     if (!rc) rc = requeue_lost(journal, s->run.folder);
     if (!rc) rc = lk_journal_count(journal, counts);
     if (!rc && counts->n_kept)

@@ -93,6 +93,9 @@ enum lk_code study_resolved_write(const struct lk_study *study, const char *fold
 enum lk_code study_moved(const char *folder);
 /* A folder and those above it. */
 enum lk_code study_folders_make(const char *path);
+/* Pictures that are no longer asked for make room for those of jobs of the same name. */
+enum lk_code study_put_aside(struct lk_journal *journal, const char *folder);
+char *study_kept_path(const char *folder, const char *id, const char *output); /* NULL: no memory */
 /* Makes the jobs, with the command line's devices: pictures below `folder`, journal and manifest in `records`, which is
  * there. */
 struct cli_arguments;

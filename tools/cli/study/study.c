@@ -101,6 +101,21 @@ static void warn_of_colours(const struct lk_study *study) {
                n, first, profile);
 }
 
+static void warn_of_unseen(const struct lk_study *study) {
+    const char *first, *what;
+    const size_t n = lk_study_unseen(study, &first, &what);
+    if (n) lk_log(LK_LOG_WARNING, "pictures that models do not see whole: %zu, the first %s has %s", n, first, what);
+}
+
+static void warn_of_pairs(const struct lk_study *study) {
+    const char *key = lk_study_paired_elsewhere(study);
+    if (key)
+        lk_log(LK_LOG_WARNING,
+               "experiments.%s: its pairs are compared with the edits of another run, which report gets with a second "
+               "--from; without such a run say \"baseline\": \"make\"",
+               key);
+}
+
 static void warn_of_few_sources(const struct lk_study *study) {
     const char *attribute, *level;
     int n;
@@ -126,6 +141,8 @@ static enum lk_code check(const struct cli_arguments *a, const struct lk_study *
     enum lk_code rc = lk_study_check(study, text, n);
     study_warn_of_leaks(study);
     warn_of_colours(study);
+    warn_of_unseen(study);
+    warn_of_pairs(study);
     if (!lk_study_is_documented(study)) warn_of_few_sources(study);
     if (!rc) rc = warn_of_same_models(study);
     if (rc || !*n) return rc ? rc : study_can_run(a, study);

@@ -82,6 +82,9 @@ const char *survey_cookie_name(const struct survey_server *server);
 bool survey_cookie(const char *header, const char *name, char out[SURVEY_COOKIE_BYTES + 1]);
 /* The name that the browser asks for is this server's, and so is the page that sends a form. */
 bool survey_is_ours(const struct survey_server *server, const struct survey_request *request);
+/* The folder of a survey's answers: `store`, or without one STUDY.survey beside STUDY.json. The caller frees it; NULL:
+ * out of memory. */
+char *survey_store(const char *survey, const char *store);
 /* survey new. */
 struct cli_arguments;
 enum lk_code survey_new(const struct cli_arguments *arguments);

@@ -62,19 +62,40 @@ static size_t a_task(const struct survey_design *d) {
     return (size_t)((d->protocol == LK_PROTOCOL_000 && d->experiment == 3 ? 25 : 40) - d->gold_per_task);
 }
 
+/* As `serve survey` demands. n: the items that raters see, a shared one as often as it has raters. */
+static enum lk_code survey_design_check(const struct survey_design *d, size_t n_items, size_t n, size_t n_shared) {
+    if (n < (size_t)d->n_tasks)
+        return lk_fail(LK_E_USAGE,
+                       "survey new: --tasks: expected at most %zu, so that each has an item of the %zu to rate (a "
+                       "shared one stands in several), got %d",
+                       n, n_items, d->n_tasks);
+    if (n / (size_t)d->n_tasks > LK_SURVEY_MAX_A_TASK)
+        return lk_fail(LK_E_USAGE,
+                       "survey new: --tasks: expected at least %zu, for a task has at most %d items, got %d",
+                       n / (LK_SURVEY_MAX_A_TASK + 1) + 1, LK_SURVEY_MAX_A_TASK, d->n_tasks);
+    if (n_shared && d->n_tasks < d->places)
+        return lk_fail(
+            LK_E_USAGE,
+            "survey new: --tasks: expected at least %d, for a shared item has so many raters and nobody sees "
+            "it twice, got %d",
+            d->places, d->n_tasks);
+    return LK_OK;
+}
+
 /* Tasks and places; how many of the items it takes: a pilot not all. */
-static size_t survey_design_count(struct survey_design *d, size_t n_items) {
+static enum lk_code survey_design_count(struct survey_design *d, size_t *items) {
+    size_t n_items = *items;
     const bool turk = d->protocol == LK_PROTOCOL_000 || d->protocol == LK_PROTOCOL_004;
     d->gold_per_task = !d->has_gold ? 0 : !turk || d->experiment == 3 ? 2 : 4;
     d->places = d->raters ? (int)d->raters : RATERS;
     d->tasks_per_worker = 1;
     const size_t each = a_task(d);
     if (d->pilot) {
-        if (n_items > PILOT_TASKS * each) n_items = PILOT_TASKS * each;
+        if (n_items > PILOT_TASKS * each) *items = n_items = PILOT_TASKS * each;
         d->places = (int)d->pilot_raters;
         d->n_tasks = n_items < PILOT_TASKS ? 1 : PILOT_TASKS;
         d->tasks_per_worker = d->n_tasks;
-        return n_items;
+        return LK_OK;
     }
     if (d->protocol == LK_PROTOCOL_001 && !d->raters && !d->shared_percent) d->shared_percent = SHARED_PERCENT;
     const size_t n_shared = (n_items * (size_t)d->shared_percent + 50) / 100;
@@ -82,7 +103,7 @@ static size_t survey_design_count(struct survey_design *d, size_t n_items) {
     size_t n_tasks = d->asked_tasks ? (size_t)d->asked_tasks : (n + each - 1) / each;
     if (n_shared && n_tasks < (size_t)d->places && !d->asked_tasks) n_tasks = (size_t)d->places;
     d->n_tasks = (int)n_tasks;
-    return n_items;
+    return survey_design_check(d, n_items, n, n_shared);
 }
 
 static void survey_design_write(const struct survey_design *d, struct lk_text *out) {
@@ -188,8 +209,12 @@ static int32_t baseline_of(const struct survey_new *s, const char *id) {
 /* What `likeness sample` drew. of_job [n_jobs]: the item of a baseline's job, -1. */
 static enum lk_code choose(struct survey_new *s, struct lk_records *records, const char *path, const int32_t *of_job,
                            bool *chosen) {
-    for (bool more = true;;) {
+    for (size_t n = 0;; n++) {
+        bool more;
         LK_TRY(lk_records_next_strict(records, &more));
+        if (!more && !n)
+            return lk_fail(LK_E_INPUT, "%s: expected items under item_id, as `likeness sample` writes them, got none",
+                           path);
         if (!more) return LK_OK;
         const struct lk_field *id = lk_fields_find(&records->fields, "item_id");
         const int32_t job = id ? baseline_of(s, id->text) : -1;
@@ -245,6 +270,21 @@ static enum lk_code choose_items(struct survey_new *s) {
     s->pairs = false;
     LK_TRY(collect(s));
     return draw(s, sample, true);
+}
+
+/* What answers tell of stays: a survey that is there, and one that people have answered also with --overwrite. */
+static enum lk_code check_output(const struct cli_arguments *a) {
+    int64_t n = 0;
+    LK_TRY(cli_output_free(a));
+    char *store = survey_store(a->output, NULL);
+    enum lk_code rc = store ? lk_survey_answered(store, &n) : lk_fail(LK_E_NOMEM, "survey new: out of memory");
+    if (!rc && n)
+        rc = lk_fail(LK_E_USAGE,
+                     "--output: %s: people have answered it (%lld answers in %s); name another file, in a folder of "
+                     "its own",
+                     a->output, (long long)n, store);
+    lk_free(store);
+    return rc;
 }
 
 /* A survey shows pictures of its own folder alone: each is copied there, once. */
@@ -364,8 +404,10 @@ static enum lk_code write_survey(struct survey_new *s) {
     if (!lk_study_is_documented(s->study)) lk_text_add(&s->out, "  \"item_ids\": \"plain\",\n");
     LK_TRY(add_gold(s));
     LK_TRY(add_practice(s));
+    size_t n_items = s->n_items;
     char wanted[24];
-    snprintf(wanted, sizeof wanted, "%zu", survey_design_count(d, s->n_items));
+    LK_TRY(survey_design_count(d, &n_items));
+    snprintf(wanted, sizeof wanted, "%zu", n_items);
     LK_TRY(draw(s, wanted, false)); /* all, or what a pilot has time for */
     survey_design_write(d, &s->out);
     if (*lk_study_attribution(s->study)) {
@@ -397,6 +439,7 @@ enum lk_code survey_new(const struct cli_arguments *a) {
     struct survey_new s = {.arguments = a, .run = a->report.runs.n ? a->report.runs.values[0] : NULL};
     if (a->report.runs.n != 1) return lk_fail(LK_E_USAGE, "survey new: expected one --from RUN");
     if (!a->output) return lk_fail(LK_E_USAGE, "survey new: expected -o SURVEY.json");
+    LK_TRY(check_output(a));
     enum lk_code rc = make(&s);
     lk_study_close(s.study);
     lk_names_free(&s.names);

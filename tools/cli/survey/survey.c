@@ -237,13 +237,17 @@ static void close_all(struct opened *o) {
     lk_survey_study_free(o->study);
 }
 
-/* The study, and its store: --store, or STUDY.survey beside STUDY.json. */
+char *survey_store(const char *survey, const char *store) {
+    size_t n = strlen(survey), stem = n > 5 && !strcmp(survey + n - 5, ".json") ? n - 5 : n;
+    return store ? lk_strdup(store) : lk_format("%.*s.survey", (int)stem, survey);
+}
+
+/* The study, and its store. */
 static enum lk_code open_all(struct opened *o, const struct cli_arguments *a, const char *path, bool create) {
     *o = (struct opened){0};
     if (!path) return lk_fail(LK_E_USAGE, "survey: expected STUDY.json");
     LK_TRY(lk_survey_study_read(&o->study, path));
-    size_t n = strlen(path), stem = n > 5 && !strcmp(path + n - 5, ".json") ? n - 5 : n;
-    char *folder = a->survey.store ? lk_strdup(a->survey.store) : lk_format("%.*s.survey", (int)stem, path);
+    char *folder = survey_store(path, a->survey.store);
     enum lk_code rc = folder ? lk_survey_open(&o->survey, o->study, folder, create)
                              : lk_fail(LK_E_NOMEM, "out of memory for a survey");
     if (!rc && !strcmp(cli_commands[a->command].name, "serve"))
@@ -395,6 +399,13 @@ static enum lk_code export_all(struct opened *o, const struct cli_arguments *a) 
     struct survey_folder folder;
     LK_TRY(survey_folder_begin(&folder, a->output));
     LK_TRY(survey_folder_end(&folder, write_export(o, a, &folder)));
+    int64_t n, n_simulated;
+    LK_TRY(lk_survey_simulated(o->survey, &n, &n_simulated));
+    if (n_simulated)
+        lk_log(LK_LOG_WARNING,
+               "%s: %lld of %lld participants are simulated (\"simulated\": true): what they say is no "
+               "person's answer",
+               a->output, (long long)n_simulated, (long long)n);
     return tell_time(o);
 }
 

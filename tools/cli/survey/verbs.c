@@ -24,7 +24,7 @@ const struct cli_verb cli_serve_verbs[] = {
     {VERB("study", study_serve_run, "show how far a run is: counts, rate, failures and the latest pictures"),
      .operands = "DIR", .options = "port bind",
      .text = "On this machine alone and to who has the link that it prints. It changes nothing and stops with the "
-             "first signal.",
+             "first signal. Where `study run` has --preview DIR/preview.png, the page shows what is in hand, too.",
      .examples = EXAMPLES("How far is the run?", "likeness serve study out")},
     {VERB("images", cli_serve_images, "answer programs: a model behind the OpenAI images API"),
      .options =
@@ -50,7 +50,7 @@ const struct cli_verb cli_serve_verbs[] = {
 
 const struct cli_verb cli_survey_verbs[] = {
     {VERB("new", survey_new, "write the survey about a run's pictures"),
-     .options = "from! output! sample protocol tasks raters shared pilot pay minutes",
+     .options = "from! output! sample protocol tasks raters shared pilot pay minutes overwrite",
      .text = "Raters see the pairs with and without the prompt that keeps the person, or, where there are none, the "
              "edits, or pictures of two people. A task has as many as the protocol prints: 50 pairs (003), 50, 30 or "
              "40 (001), 40 or 25 with attention checks (000, 004). Three people do each; of 001 20 % of the items are "
@@ -70,7 +70,8 @@ const struct cli_verb cli_survey_verbs[] = {
                   {"shared", NULL, "so much of the items is for several people, the rest for one [001: 20]"},
                   {"pilot", "N", "a pilot: two tasks, both for each of N people"},
                   {"pay", NULL, "for a task, as consent says it [default: the protocol's]"},
-                  {"minutes", NULL, "how long a task takes, as consent says it [default: the protocol's]"})},
+                  {"minutes", NULL, "how long a task takes, as consent says it [default: the protocol's]"},
+                  {"overwrite", NULL, "replace a survey that is there, unless people have answered it"})},
     {VERB("gold", survey_gold, "build items whose answers are known"), .operands = "[SOURCES]",
      .options = "output! from pairs study-seed",
      .text = "Out of the sources and prompts of the study of --from, whatever its attributes are, or of the portraits "
@@ -120,7 +121,11 @@ const struct cli_verb cli_survey_verbs[] = {
     {VERB("forget", cli_survey, "delete all that is kept of the participant with this id, who asked for it"),
      .operands = "SURVEY.json ID", .options = "store", .text = "Export again after it."},
     {VERB("pilot", cli_survey, "fill the store with simulated participants"), .operands = "SURVEY.json",
-     .options = "pilot store", .says = SAYS({"pilot", NULL, "how many [default: 30, or as many as there are places]"})},
+     .options = "pilot store",
+     .text =
+         "For a dry run: give it a --store of its own. Their exported answers say \"simulated\": true, and a report "
+         "of them says so first. A store that people have answered in is left alone.",
+     .says = SAYS({"pilot", NULL, "how many [default: 30, or as many as there are places]"})},
     {VERB("hit", survey_hit, "print the settings of a task on Mechanical Turk"), .options = ""},
     {VERB("cost", survey_cost, "print what a plan costs, printed or with numbers of your own"), .operands = "[PLAN]",
      .options = "tasks raters pay minutes fee bonus",

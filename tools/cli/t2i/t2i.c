@@ -329,12 +329,6 @@ void cli_t2i_key(const struct lk_t2i_logged *line, struct lk_text *out) {
     }
 }
 
-enum lk_code cli_t2i_output_free(const struct cli_arguments *a) {
-    struct stat st;
-    if (a->overwrite || !a->output || stat(a->output, &st) || !st.st_size) return LK_OK;
-    return lk_fail(LK_E_USAGE, "--output: %s: is there; name another file, or replace it with --overwrite", a->output);
-}
-
 /* The arm of that name, of models that run here. */
 enum lk_code cli_t2i_embed_norm(const struct cli_arguments *arguments) {
     const struct cli_t2i_arguments *a = &arguments->t2i;
@@ -342,7 +336,7 @@ enum lk_code cli_t2i_embed_norm(const struct cli_arguments *arguments) {
     const bool none = !strcmp(how, "none"), zscore = !strcmp(how, "zscore");
     if (!a->embeds || !arguments->output)
         return lk_fail(LK_E_USAGE, "t2i embed-norm: expected --embeds FILE and --output FILE.safetensors");
-    LK_TRY(cli_t2i_output_free(arguments));
+    LK_TRY(cli_output_free(arguments));
     return lk_embeds_normalize(a->embeds, arguments->output,
                                none     ? LK_EMBEDS_NONE
                                : zscore ? LK_EMBEDS_ZSCORE

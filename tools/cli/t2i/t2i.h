@@ -21,8 +21,6 @@ bool cli_t2i_runs_here(const char *tag);
 
 /* The table of --csv, or the study's. */
 enum lk_code cli_t2i_prompts(const struct cli_t2i_arguments *arguments, struct lk_t2i_prompts *out);
-/* Before a long run: LK_E_USAGE for an output that is there, unless it may be replaced. */
-enum lk_code cli_t2i_output_free(const struct cli_arguments *arguments);
 
 /* What --metrics has of who is depicted; without it nothing. */
 enum lk_code cli_t2i_outcomes(const struct cli_arguments *arguments, struct lk_t2i_outcomes *outcomes);

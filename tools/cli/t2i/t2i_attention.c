@@ -201,7 +201,7 @@ enum lk_code cli_t2i_attention(const struct cli_arguments *a) {
     bool *wanted = NULL;
     if (!a->t2i.log || !a->output)
         return lk_fail(LK_E_USAGE, "t2i attention: expected --in DIR, --model and --out FILE.csv");
-    LK_TRY(cli_t2i_output_free(a));
+    LK_TRY(cli_output_free(a));
     enum lk_code rc = cli_t2i_prompts(&a->t2i, &prompts);
     if (!rc) rc = lk_t2i_tokens_count(&words, &prompts, given->n ? given->values : NULL, (size_t)given->n);
     if (!rc) rc = lk_t2i_attention_init(&t, &prompts);

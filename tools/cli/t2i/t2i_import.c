@@ -13,6 +13,7 @@
 #include "eval/hosted/images.h"
 #include "eval/scores/csv.h"
 #include "eval/scores/dataset.h"
+#include "eval/study/random.h"
 #include "eval/t2i/post_filter.h"
 #include "models/face/yunet.h"
 #include "tools/cli/cli.h"
@@ -277,6 +278,9 @@ static enum lk_code look_at(struct import *m, size_t i) {
     picture->width = image.width, picture->height = image.height;
     rc = lk_picture_signs_of(&image, signs);
     signs->model = line->model_tag, signs->prompt = line->prompt_id;
+    char asked[400];
+    snprintf(asked, sizeof asked, "%.200s %d %d %g", line->prompt_id, line->arm, line->canvas, line->cfg);
+    signs->asked = lk_fnv1a64(asked);
     lk_image_free(&image);
     m->n += !rc;
     return rc;
@@ -344,6 +348,7 @@ static enum lk_code import(struct import *m, struct lk_text *out) {
         return lk_fail(LK_E_INPUT, "%s: none of its %zu pictures can be read", log, m->n_bad);
     LK_TRY(add_lines(m, out));
     LK_TRY(cli_output_write(m->arguments, out));
+    lk_picture_signs_repeats(m->signs, m->n);
     if (m->of[LK_OUTCOME_REFUSED] + m->of[LK_OUTCOME_PLACEHOLDER] + m->of[LK_OUTCOME_FAULT])
         lk_log(LK_LOG_INFO, "%zu made, %zu refused, %zu placeholders, %zu faults", m->of[LK_OUTCOME_MADE],
                m->of[LK_OUTCOME_REFUSED], m->of[LK_OUTCOME_PLACEHOLDER], m->of[LK_OUTCOME_FAULT]);

@@ -26,19 +26,22 @@
 #include "tools/cli/edit/job.h"
 
 static const char header[] = "file_path,prompt_id,model_tag,seed,cfg,face_found,race,race_conf,gender,gender_conf,age,"
-                             "age_conf,skin_tone,skin_value\r\n";
+                             "age_conf,skin_tone,skin_value,sha256\r\n";
 
 /* A picture with its face; face.pixels NULL: none was found. */
 struct seen {
     size_t number; /* in the log */
     struct lk_image face;
-    double angle; /* of its skin; NaN */
+    double angle;    /* of its skin; NaN */
+    char sha256[65]; /* of its file */
 };
 
 /* A picture's line of the table; NULL: there is none yet. */
 struct label {
     char *line;
     bool face, low_mass;
+    char sha256[65]; /* of the picture that an earlier run labelled, as long as nobody looked whether it is still that
+                      * one; "" otherwise */
 };
 
 struct cli_labeller {
@@ -80,6 +83,7 @@ static enum lk_code look_at(const struct cli_labeller *l, struct seen *out) {
     struct lk_image image = {0};
     char *path = cli_t2i_path(l->arguments, l->images, out->number);
     enum lk_code rc = path ? lk_image_read(&image, path, 1, 0) : LK_E_NOMEM;
+    if (!rc) rc = lk_digest_file(LK_DIGEST_SHA256, path, out->sha256);
     if (!rc && (rc = look_at_face(l, &image, out))) lk_fail_prefix(rc, "%s", path);
     lk_image_free(&image);
     lk_free(path);
@@ -123,13 +127,15 @@ static enum lk_code add_label(struct cli_labeller *l, const struct seen *s, cons
         label->low_mass |= perceived->mass[kind] < 0.9;
     }
     if (perceived && !isnan(s->angle))
-        lk_text_add(&out, ",%s,%.4f\r\n", lk_skin_class_name(lk_typology_class(s->angle)), s->angle);
+        lk_text_add(&out, ",%s,%.4f", lk_skin_class_name(lk_typology_class(s->angle)), s->angle);
     else
-        lk_text_add(&out, ",,\r\n");
+        lk_text_add(&out, ",,");
+    lk_text_add(&out, ",%s\r\n", s->sha256);
     label->line = out.bytes; /* its own now */
     if (out.rc) return out.rc;
     lk_text_add(partial, "{\"path\":");
     lk_text_json(partial, path);
+    lk_text_add(partial, ",\"sha256\":\"%s\"", s->sha256);
     lk_text_add(partial, ",\"face\":%s,\"low_mass\":%s,\"line\":", label->face ? "true" : "false",
                 label->low_mass ? "true" : "false");
     lk_text_json(partial, label->line);
@@ -177,6 +183,18 @@ static enum lk_code label_some(struct cli_labeller *l, struct seen *seen, int n,
 static enum lk_code is_open(struct cli_labeller *l, size_t picture, size_t *left, bool *open) {
     struct label *label;
     LK_TRY(label_of(l, l->images->logged.list[picture], &label));
+    if (*label->sha256) {
+        char now[65], *path = cli_t2i_path(l->arguments, l->images, picture);
+        if (!path) return out_of_memory();
+        /* What cannot be read, labelling says. */
+        if (lk_digest_file(LK_DIGEST_SHA256, path, now) || strcmp(now, label->sha256)) {
+            if (!l->share) lk_log(LK_LOG_INFO, "%s: another picture than was labelled", path);
+            lk_free(label->line);
+            *label = (struct label){0};
+        }
+        *label->sha256 = 0;
+        lk_free(path);
+    }
     *open = !label->line && (!l->share || *left % (size_t)l->share->n == (size_t)l->share->part);
     *left += !label->line;
     return LK_OK;
@@ -314,13 +332,15 @@ static enum lk_code identify(struct cli_labeller *l) {
 
 /* A label of the run before. */
 static enum lk_code take_record(struct cli_labeller *l, const struct lk_fields *fields) {
-    const struct lk_field *path = lk_fields_find(fields, "path"), *line = lk_fields_find(fields, "line");
+    const struct lk_field *path = lk_fields_find(fields, "path"), *line = lk_fields_find(fields, "line"),
+                          *sha256 = lk_fields_find(fields, "sha256");
     struct label *label;
     if (!path || !line) return LK_OK;
     LK_TRY(label_of(l, path->text, &label));
     lk_free(label->line);
     *label = (struct label){lk_strdup(line->text), lk_field_bool(lk_fields_find(fields, "face")) == 1,
-                            lk_field_bool(lk_fields_find(fields, "low_mass")) == 1};
+                            lk_field_bool(lk_fields_find(fields, "low_mass")) == 1, ""};
+    if (sha256) snprintf(label->sha256, sizeof label->sha256, "%.64s", sha256->text);
     return label->line ? LK_OK : out_of_memory();
 }
 
@@ -417,7 +437,7 @@ static enum lk_code check_arguments(const struct cli_arguments *a) {
                                    "--threads gives it cores");
     if (devices && strstr(devices, "cpu") && strspn(devices, "cpu,") != strlen(devices))
         return lk_fail(LK_E_USAGE, "--devices: expected one kind of device for all labels, got \"%s\"", devices);
-    return cli_t2i_output_free(a);
+    return cli_output_free(a);
 }
 
 /* What is not labelled yet, by a process of several. */

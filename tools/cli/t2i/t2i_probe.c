@@ -134,7 +134,7 @@ enum lk_code cli_t2i_clip(const struct cli_arguments *a) {
     struct probe p = {.arguments = a};
     struct lk_text text = {0};
     if (!a->t2i.log) return lk_fail(LK_E_USAGE, "t2i clip: expected --log LOG.csv|DIR");
-    LK_TRY(cli_t2i_output_free(a));
+    LK_TRY(cli_output_free(a));
     lk_t2i_images_init(&p.log);
     enum lk_code rc = cli_t2i_prompts(&a->t2i, &p.prompts);
     if (!rc) rc = cli_t2i_log(a, &p.log);
@@ -214,7 +214,7 @@ enum lk_code cli_t2i_tokens(const struct cli_arguments *a) {
     struct lk_t2i_prompts prompts = {0};
     struct lk_t2i_tokens t = {0};
     struct lk_text text = {0};
-    if (a->model) LK_TRY(cli_t2i_output_free(a));
+    if (a->model) LK_TRY(cli_output_free(a));
     enum lk_code rc = cli_t2i_prompts(&a->t2i, &prompts);
     if (!rc) rc = tokens(a, &prompts, &text, &t);
     if (!rc) rc = cli_output_write(a, &text);
@@ -404,7 +404,7 @@ enum lk_code cli_t2i_latents(const struct cli_arguments *a) {
                                    "--output DIR or PICTURE.png");
     struct place at = {0};
     enum lk_code rc = find_place(a->output, &at);
-    if (!rc && strcmp(at.name, "latent_umap") != 0) rc = cli_t2i_output_free(a); /* a picture that is named */
+    if (!rc && strcmp(at.name, "latent_umap") != 0) rc = cli_output_free(a); /* a picture that is named */
     if (!rc) rc = make(a, &at);
     lk_free(at.folder);
     lk_free(at.name);

@@ -10,7 +10,7 @@
     { "labels", NULL, LABELS_TEXT }
 #define LABELS_TEXT                                                                                                    \
     "what a classifier perceives, a line a picture: file_path, prompt_id, model_tag, seed, cfg, face_found, race, "    \
-    "race_conf, gender, gender_conf, age, age_conf, skin_tone, skin_value, and if there are mitigations arm"
+    "race_conf, gender, gender_conf, age, age_conf, skin_tone, skin_value, sha256, and if there are mitigations arm"
 
 const struct cli_verb cli_t2i_verbs[] = {
     {VERB("prompts", cli_t2i_print_prompts, "print the prompt table"),

@@ -27,6 +27,14 @@ CUresult gpusim_call(const char *name) {
     if (!fault.n || (fault.name && strcmp(fault.name, name)) || --fault.n) return CUDA_SUCCESS;
     struct gpusim_context *context = gpusim_current();
     fault.failed = name;
+    if ((int)fault.result == GPUSIM_DEAD) {
+        if (context) gpusim_driver.dead[context->device] = gpusim_driver.died = true;
+        return CUDA_SUCCESS;
+    }
+    if ((int)fault.result == GPUSIM_NEVER && strcmp(name, "ncclAllGather")) {
+        gpusim_driver.never = true;
+        return CUDA_SUCCESS;
+    }
     if (fault.sticky && context) {
         context->error = fault.result;
         gpusim_driver.failed = true;
@@ -51,6 +59,11 @@ void gpusim_fail_at(const char *name, uint64_t n, int result, bool sticky) {
     fault.result = (CUresult)result;
     fault.sticky = sticky;
     fault.failed = NULL;
+    gpusim_driver.never = false;
+    memset(gpusim_driver.dead, 0, sizeof gpusim_driver.dead);
+    for (struct gpusim_context *c = gpusim_driver.contexts; c; c = c->next)
+        for (struct gpusim_stream *s = c->streams; s; s = s->next)
+            for (struct gpusim_item *i = s->first; i; i = i->next) i->never = false;
     gpusim_unlock(CUDA_SUCCESS);
 }
 

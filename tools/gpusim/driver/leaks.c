@@ -56,7 +56,7 @@ void gpusim_report_leaks(const struct gpusim_context *context) {
     uint32_t n_streams = 0, n_events = 0, n_modules = 0;
     char text[128];
     bool last = true;
-    if (gpusim_settings()->checks < GPUSIM_CHECKS_ALL || context->error) return;
+    if (gpusim_settings()->checks < GPUSIM_CHECKS_ALL || context->error || gpusim_driver.died) return;
     for (const struct gpusim_context *c = gpusim_driver.contexts; c; c = c->next)
         last &= c == context || c->device != context->device;
     if (last) leaks_of_memory(context->device);
@@ -74,7 +74,7 @@ void gpusim_report_leaks(const struct gpusim_context *context) {
 __attribute__((destructor(101))) static void at_exit(void) {
     if (gpusim_driver.initialised && gpusim_settings()->checks == GPUSIM_CHECKS_ALL) {
         for (const struct gpusim_context *c = gpusim_driver.contexts; c; c = c->next) gpusim_report_leaks(c);
-        if (!gpusim_driver.failed) leaks_of_memory(-1);
+        if (!gpusim_driver.failed && !gpusim_driver.died) leaks_of_memory(-1);
     }
     gpusim_check_exit();
 }

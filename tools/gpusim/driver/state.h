@@ -70,6 +70,7 @@ struct gpusim_item {
     struct gpusim_meeting *meeting; /* of an all-gather; the source is the rank's share, of `width` bytes */
     int rank;
     struct gpusim_operation *operation;
+    bool never; /* a test wants it so: it does not end */
 };
 
 struct gpusim_stream {
@@ -99,7 +100,11 @@ struct gpusim_driver {
     struct gpusim_context *primary[GPUSIM_MAX_DEVICES];
     uint64_t sequence, next_id, n_launches, random;
     const struct gpusim_hooks *hooks;
-    bool loading; /* a function, under the lock to the end: no other thread may call */
+    bool dead[GPUSIM_MAX_DEVICES]; /* a test wants it so: what is queued there, or reads or writes there, stays queued
+                                    */
+    bool died;                     /* some device was: what leaks then says nothing */
+    bool never;                    /* the same of the next item that is queued */
+    bool loading;                  /* a function, under the lock to the end: no other thread may call */
 };
 extern struct gpusim_driver gpusim_driver;
 

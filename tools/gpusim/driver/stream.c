@@ -72,6 +72,8 @@ void gpusim_enqueue(struct gpusim_stream *stream, struct gpusim_item *item) {
     item->operation = gpusim_order_operation(stream->order, item->sequence, name);
     if (item->kind == GPUSIM_WORK_RECORD) gpusim_order_record(stream->order, &item->event->order);
     item->stream = stream;
+    item->never = gpusim_driver.never;
+    gpusim_driver.never = false;
     if (stream->last && stream->first)
         stream->last->next = item;
     else
@@ -79,11 +81,22 @@ void gpusim_enqueue(struct gpusim_stream *stream, struct gpusim_item *item) {
     stream->last = item;
 }
 
+static bool is_dead(uint64_t address) {
+    const struct gpusim_allocation *a = gpusim_memory_find(address);
+    return a && a->device >= 0 && gpusim_driver.dead[a->device];
+}
+
+/* Does a test keep the item from being done? */
+static bool is_held(const struct gpusim_item *item) {
+    if (item->never || gpusim_driver.dead[item->context->device]) return true;
+    return item->kind == GPUSIM_WORK_COPY && (is_dead(item->source) || is_dead(item->target));
+}
+
 /* May the stream's next item start? The legacy stream and the blocking ones wait for each other. */
 static bool ready(const struct gpusim_stream *stream) {
     const struct gpusim_item *item = stream->first;
     const struct gpusim_context *context = stream->context;
-    if (!item) return false;
+    if (!item || is_held(item)) return false;
     if (item->kind == GPUSIM_WORK_WAIT && item->event->done < item->event_version) return false;
     if (item->kind == GPUSIM_WORK_GATHER && !gpusim_gather_ready(item)) return false;
     if (stream == context->legacy) {
@@ -115,13 +128,13 @@ static bool step(void) {
     return true;
 }
 
-/* Other threads queue what an all-gather still waits for, where they may call. */
-static bool wait_for_ranks(void) {
+/* Other threads queue what an all-gather still waits for, where they may call, or end what a test has held. */
+static bool wait_for_others(void) {
     bool waiting = false;
     if (gpusim_driver.loading) return false;
     for (struct gpusim_context *c = gpusim_driver.contexts; c; c = c->next)
         for (struct gpusim_stream *s = c->streams; s; s = s->next)
-            waiting |= s->first && s->first->kind == GPUSIM_WORK_GATHER;
+            waiting |= s->first && (s->first->kind == GPUSIM_WORK_GATHER || is_held(s->first));
     if (!waiting) return false;
     gpusim_unlock(CUDA_SUCCESS);
     usleep(100);
@@ -133,7 +146,7 @@ CUresult gpusim_drain(struct gpusim_context *context, struct gpusim_stream *stre
     for (;;) {
         bool busy = stream && stream->first;
         for (struct gpusim_stream *s = context->streams; s && !stream; s = s->next) busy |= s->first != NULL;
-        if (!busy || (!step() && !wait_for_ranks())) break;
+        if (!busy || (!step() && !wait_for_others())) break;
     }
     if (stream)
         gpusim_order_host_stream(stream->order);
@@ -143,7 +156,7 @@ CUresult gpusim_drain(struct gpusim_context *context, struct gpusim_stream *stre
 }
 
 CUresult gpusim_drain_event(struct gpusim_context *context, struct gpusim_event *event, uint64_t version) {
-    while (event->done < version && (step() || wait_for_ranks())) {
+    while (event->done < version && (step() || wait_for_others())) {
     }
     return context->error;
 }

@@ -16,7 +16,7 @@
 #include "eval/stats/models/symmetric_eigen.h"
 #include "eval/study/factors.h"
 #include "models/pipeline.h"
-#include "tools/portrait/editor.h"
+#include "tools/portrait/portrait.h"
 #include "weights/checkpoint.h"
 
 enum { SIZE = 64, N_TOKENS = 16, N_CHANNELS = 64, N_DRAWN = LK_N_SOURCES, N_ROWS = N_DRAWN * N_TOKENS };

@@ -16,8 +16,8 @@
 #include "engine/base/file.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
-#include "tools/cli/audit/pairs.h"
-#include "tools/portrait/read.h"
+#include "tools/cli/audit/audit.h"
+#include "tools/portrait/portrait.h"
 
 struct measuring {
     struct lk_prompts prompts;

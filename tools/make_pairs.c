@@ -7,8 +7,8 @@
  *
  * FILE gets count x 2 x size x size x 3 bytes, before and after, RGB; FILE.jsonl a line for each pair: its prompt, the
  * fields of both portraits, what was planted. --held-out: only word combinations that are otherwise left out. --bias:
- * the after pictures of a family's biased editor (tools/portrait/editor.h). --faults: that share of pairs has something
- * wrong, and each line the scores that are due. Pair I depends on the seed and I alone.
+ * the after pictures of a family's biased editor (tools/portrait/portrait.h). --faults: that share of pairs has
+ * something wrong, and each line the scores that are due. Pair I depends on the seed and I alone.
  * --study: what the three biased editors make of the 84 sources of make_portraits by the study's prompts (all, or those
  * named), as DIR/run/ITEM.png and DIR/images.jsonl: an audit's outputs without a model.
  * --words lists every word of every prompt, --prompts every prompt, held-out ones marked with '*'. */
@@ -21,8 +21,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
 #include "eval/study/factors.h"
-#include "tools/portrait/editor.h"
-#include "tools/portrait/read.h"
+#include "tools/portrait/portrait.h"
 
 /* A study of drawn editors, as files: what a run of models would leave, without models. */
 

@@ -9,6 +9,31 @@
 #include "eval/study/prompts.h"
 #include "eval/t2i/fair.h"
 
+/* The table of a study file's settings. Private to eval/design. */
+
+/* TABLE: the name of a file, or the table itself. */
+enum kind { TEXT, FILE_NAME, TABLE, CHOICE, INT, NUMBER, FLAG, LIST, OBJECT };
+
+struct setting {
+    const char *key;
+    enum kind kind;
+    const char *choices;   /* "full|custom" */
+    const char *otherwise; /* the default; NULL: none */
+    double min, max;
+    size_t offset;
+    const char *help;
+};
+
+/* Each ends with a key of NULL. */
+extern const struct setting lk_study_settings[];
+extern const struct setting *const lk_experiment_settings[LK_N_EXPERIMENTS];
+extern const struct setting lk_analysis_settings[], lk_model_settings[], lk_hosted_settings[], lk_rewrite_settings[],
+    lk_drawn_settings[];
+/* A key of "analysis" that version 1 had, and that nothing reads. */
+bool lk_study_has_no_effect(const char *key);
+/* The members of "analysis"; defaults without a study. */
+void lk_study_write_analysis(const struct lk_study *s, struct lk_text *out);
+
 enum { LK_STUDY_MAX_BYTES = 1 << 24 }; /* of a study file or a table that it names */
 
 struct lk_study_list {
@@ -140,6 +165,7 @@ const char *lk_study_resolve(struct lk_study *s, const char *written);
 /* The file of a field, whole: lk_free. */
 enum lk_code lk_study_read_file(struct lk_study *s, const char *field, const char *written, char **out, size_t *n);
 /* The same; a file that is not there is noted as lacking, and *out is NULL. */
+
 /* What was written, if nothing beside the study file has that name: another folder, or a name in the cache. NULL:
  * LK_E_NOMEM. */
 const char *lk_study_found(struct lk_study *s, const char *written);
@@ -150,7 +176,7 @@ enum lk_code lk_study_settings_read(struct lk_study *s, const char *text, size_t
 void lk_study_order_version_1(struct lk_study *s); /* study.c */
 enum lk_code lk_study_settings_write(struct lk_study *s);
 
-/* adapters.c: "lora" of a model's entry, as text of the file; the same as a member of the model's object. */
+/* masks.c: "lora" of a model's entry, as text of the file; the same as a member of the model's object. */
 enum lk_code lk_study_read_adapters(struct lk_study *s, struct lk_study_model *m, const char *field, const char *text,
                                     size_t n);
 void lk_study_write_adapters(const struct lk_study_model *m, bool places, struct lk_text *out);
@@ -214,7 +240,7 @@ enum lk_code lk_study_read_fair(struct lk_study *s, struct lk_study_experiment *
 enum lk_code lk_study_expand(struct lk_study *s);
 /* The seeds of a model's jobs in an experiment; its own come first. */
 const struct lk_study_seeds *lk_study_seeds_of(const struct lk_study *s, int experiment, int model);
-/* paired.c: pairs whose other half no edit experiment of the study makes, noted as lacking. */
+/* listed.c: pairs whose other half no edit experiment of the study makes, noted as lacking. */
 enum lk_code lk_study_find_unpaired(struct lk_study *s);
 /* "Black_Male_40s", or as the table of sources has it. */
 void lk_study_name_source(const struct lk_study *s, int source, char out[64]);
@@ -231,6 +257,7 @@ char *lk_study_prepend(const char *identity, const char *prompt);
 /* Index in prompts of an id in any spelling, among those that experiments 1 to 3 use; -1. */
 int32_t lk_study_find_prompt(const struct lk_study *s, const char *id);
 /* The parameters that decide what is made, as a JSON object. */
+
 /* Writes them once for each model whose jobs differ in prompt and seed alone: a million jobs have ids soon. */
 enum lk_code lk_study_keep_parameters(struct lk_study *s);
 enum lk_code lk_study_write_parameters(const struct lk_job *job, unsigned families, bool prompt, struct lk_text *out);

@@ -6,7 +6,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/append.h"
 #include "engine/base/file.h"
-#include "eval/design/settings.h"
+#include "eval/design/internal.h"
 #include "eval/scores/json_lines.h"
 #include "models/recipe.h"
 #include "models/rewrite/texts.h"

@@ -6,7 +6,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
-#include "eval/design/settings.h"
+#include "eval/design/internal.h"
 
 #define STUDY(field) offsetof(struct lk_study, field)
 const struct setting lk_study_settings[] = {

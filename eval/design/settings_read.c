@@ -5,7 +5,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/json.h"
-#include "eval/design/settings.h"
+#include "eval/design/internal.h"
 #include "eval/hosted/images.h"
 
 enum { MAX_SET = 32 };

@@ -21,17 +21,8 @@ struct lk_page {
     enum lk_code rc;
 };
 
-/* Closes the section that is open, if one is. */
-void lk_page_section_end(struct lk_page *page);
-/* Notes a name, for lk_page_check_names. */
-void lk_page_name(struct lk_page *page, struct lk_page_names *names, const char *name);
-/* LK_E_INTERNAL when an id occurs twice or a link has no list. */
-enum lk_code lk_page_check_names(struct lk_page *page);
-
 /* href="..." of a file beside the page, percent-encoded and always relative. LK_E_INPUT for an absolute path. */
 enum lk_code lk_page_href(struct lk_text *out, const char *path);
-/* href="data:text/csv..." */
-void lk_page_csv_data(struct lk_text *out, const struct lk_text *csv);
 
 /* <img> in the page's way of showing pictures, or a note that it is missing. */
 enum lk_code lk_page_img(struct lk_page *page, struct lk_text *out, const struct lk_page_image *image);

@@ -1,5 +1,3 @@
-/* The builder of a table. Columns, rows and texts lie in a store of the table's own; the first failure stays in `rc`.
- */
 #include "eval/document/table.h"
 
 #include <math.h>
@@ -88,6 +86,9 @@ void lk_text_html(struct lk_text *text, const char *format, ...) {
     lk_text_html_by(text, &(struct lk_html){.escape = lk_text_escaped}, format, args);
     va_end(args);
 }
+
+/* The builder of a table. Columns, rows and texts lie in a store of the table's own; the first failure stays in `rc`.
+ */
 
 struct storage {
     struct lk_store store;
@@ -321,51 +322,44 @@ void lk_table_percent(struct lk_table *table, int64_t k, int64_t n) {
     cell->n = n;
 }
 
-/* True when the value can be printed; otherwise the cell is made here. */
-static bool finite_or_none(struct lk_table *table, double value) {
-    if (isfinite(value)) return true;
-    lk_table_none(table, "not a finite number");
-    return false;
+/* Whether there is a value to print; otherwise the cell says that there is none. */
+static bool is_number(struct lk_table *table, double value) {
+    if (!isfinite(value)) lk_table_none(table, "not a finite number");
+    return isfinite(value);
 }
 
-void lk_table_rate_of(struct lk_table *table, double rate, double k, double n) {
+/* `scale` times the value, with its unit; NULL without a cell. */
+static struct lk_cell *add_fixed(struct lk_table *table, double value, double scale, int decimals, bool sign,
+                                 const char *unit) {
     char text[LK_NUMBER_MAX + 4];
-    if (!finite_or_none(table, rate)) return;
-    lk_print_fixed(text, 100 * rate, 1, false);
-    strcat(text, "%");
-    struct lk_cell *cell = add_number(table, text, rate);
-    if (!cell || !(n > 0) || k != floor(k)) return;
+    if (!is_number(table, value)) return NULL;
+    lk_print_fixed(text, scale * value, decimals, sign);
+    strcat(text, unit);
+    return add_number(table, text, value);
+}
+
+void lk_table_rate(struct lk_table *table, double rate) { add_fixed(table, rate, 100, 1, false, "%"); }
+
+void lk_table_rate_of(struct lk_table *table, double rate, double k, double n) {
+    struct lk_cell *cell = add_fixed(table, rate, 100, 1, false, "%");
+    if (!cell || k != floor(k)) return;
     cell->count = (int64_t)k;
     cell->n = (int64_t)n;
 }
 
-void lk_table_rate(struct lk_table *table, double rate) { lk_table_rate_of(table, rate, 0, 0); }
-
-void lk_table_points(struct lk_table *table, double difference) {
-    char text[LK_NUMBER_MAX + 4];
-    if (!finite_or_none(table, difference)) return;
-    lk_print_fixed(text, 100 * difference, 1, false);
-    strcat(text, " pp");
-    add_number(table, text, difference);
-}
+void lk_table_points(struct lk_table *table, double difference) { add_fixed(table, difference, 100, 1, false, " pp"); }
 
 void lk_table_fixed(struct lk_table *table, double value, int decimals) {
-    char text[LK_NUMBER_MAX];
-    if (!finite_or_none(table, value)) return;
-    lk_print_fixed(text, value, decimals, false);
-    add_number(table, text, value);
+    add_fixed(table, value, 1, decimals, false, "");
 }
 
 void lk_table_signed(struct lk_table *table, double value, int decimals) {
-    char text[LK_NUMBER_MAX];
-    if (!finite_or_none(table, value)) return;
-    lk_print_fixed(text, value, decimals, true);
-    add_number(table, text, value);
+    add_fixed(table, value, 1, decimals, true, "");
 }
 
 void lk_table_p(struct lk_table *table, double p) {
     char text[LK_NUMBER_MAX];
-    if (!finite_or_none(table, p)) return;
+    if (!is_number(table, p)) return;
     lk_print_p(text, p);
     add_number(table, text, p);
 }

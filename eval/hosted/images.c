@@ -7,7 +7,6 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
-#include "eval/hosted/placeholder.h"
 
 enum { PAUSE_MS = 500, LONGEST_PAUSE_MS = 8000 };
 

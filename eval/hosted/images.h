@@ -79,3 +79,33 @@ enum lk_http_verdict lk_images_classify(const struct lk_http_reply *reply, const
 /* A copy for a cell, printable and masked; it replaces what is there. */
 enum lk_code lk_image_answer_set(struct lk_image_answer *answer, enum lk_asked_cell cell, const char *text,
                                  const struct lk_http_secrets *secrets);
+
+/* Pictures that a safety filter puts in place of one: black, of one colour, or the same for different prompts. */
+
+/* In the order in which they are looked for. */
+enum lk_placeholder {
+    LK_NO_PLACEHOLDER,
+    LK_PLACEHOLDER_BLACK,    /* every value at most 2, as the diffusers' safety checker leaves it */
+    LK_PLACEHOLDER_BLANK,    /* the largest less the smallest value of each channel is at most 4 */
+    LK_PLACEHOLDER_REPEATED, /* the same pixels for another prompt of the same model */
+    LK_N_PLACEHOLDERS
+};
+const char *lk_placeholder_key(int placeholder); /* "black"; "" of none */
+
+/* What is seen of a picture alone. */
+struct lk_picture_signs {
+    enum lk_placeholder placeholder;
+    bool blurred;     /* only suspected: a person looks at it (likeness review) */
+    char sha256[65];  /* of width, height and pixels */
+    double sharpness; /* variance of the four-neighbour Laplacian of luma */
+    const char *model, *prompt;
+    uint64_t asked; /* a hash of what was asked for, all but the seed; 0: its repeats are not looked at */
+};
+/* Alpha is not looked at. The caller sets model, prompt and asked. LK_E_NOMEM. */
+enum lk_code lk_picture_signs_of(const struct lk_image *image, struct lk_picture_signs *out);
+/* What is seen beside the other pictures of the same model: those repeated, and those whose sharpness is below 2% of
+ * the median of the pictures that are no placeholders. LK_E_NOMEM. */
+enum lk_code lk_picture_signs_compare(struct lk_picture_signs *list, size_t n);
+/* The list is not kept. Warns of each model that answered whatever was asked of it several times with one picture: it
+ * takes no seed, and its repeats are no draws. Placeholders are left out. How many such models. */
+size_t lk_picture_signs_repeats(struct lk_picture_signs *list, size_t n);

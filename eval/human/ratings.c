@@ -6,7 +6,6 @@
 
 #include "engine/base/alloc.h"
 #include "eval/human/quality.h"
-#include "eval/human/ratings_internal.h"
 #include "eval/scores/words.h"
 #include "eval/study/prompts.h"
 

@@ -15,11 +15,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "engine/base/names.h"
 #include "engine/base/status.h"
 #include "eval/human/answers.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
-#include "engine/base/names.h"
 #include "eval/scores/rejects.h"
 
 struct lk_participant {
@@ -87,3 +87,8 @@ const struct lk_field *lk_participant_code(const struct lk_fields *fields, bool 
 /* Each rater's n_questions and n_skipped from the ratings that stand; to be called after the last file. */
 void lk_ratings_count(struct lk_dataset *data);
 void lk_ratings_import_free(struct lk_ratings_import *import);
+
+/* What ratings.c and answers.c share. */
+
+/* Lists the record under the thread's error message. LK_E_NOMEM. */
+enum lk_code lk_ratings_reject(struct lk_ratings_import *import, size_t line, const char *item);

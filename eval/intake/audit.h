@@ -20,6 +20,7 @@
 #include "eval/design/study.h"
 #include "eval/document/table.h"
 #include "eval/report/measures.h"
+#include "eval/report/report.h"
 #include "eval/scores/dataset.h"
 
 struct lk_audit;
@@ -68,3 +69,36 @@ enum lk_code lk_audit_each(struct lk_audit *audit, const char *sql, lk_audit_row
 const char *lk_audit_text(const struct lk_audit_row *row, const char *column);
 /* False: there is no such column, or it is NULL. */
 bool lk_audit_number(const struct lk_audit_row *row, const char *column, double *out);
+
+/* Two reports of studies of one's own set beside each other, output by output: what a service refuses later, a model
+ * after its adapter. */
+
+/* Every outcome of every output into a file. */
+enum lk_code lk_audit_outcomes_csv(struct lk_audit *audit, const struct lk_study *study, const char *path);
+
+struct lk_any_compare {
+    const char *texts[2]; /* of such files */
+    size_t n[2];
+    const char *files[2], *names[2]; /* for messages; for people */
+    const char *title, *date;        /* date "" for none */
+    double alpha;
+};
+/* FOLDER/report.html, findings.txt, tables/. Pairs of outputs have model, source, prompt, arm and seed in common.
+ * LK_E_INPUT: a file is not what a report writes, or nothing is in both. */
+enum lk_code lk_any_compare(const struct lk_any_compare *how, const char *folder);
+
+/* The report of any study: its tables are queries over the store (eval/intake/audit.h), one file a table in
+ * eval/intake/tables, in the order of lk_any_tables.
+ *
+ *     rc = lk_any_report_write(audit, study, &options, "report");   // report/report.html, report/tables/NAME.csv, ...
+ *
+ * A table's file begins with lines "-- key: value": title, section (edits, disparity, mitigation, refusals, human,
+ * robustness or design), note, form, and "for: attribute", of which there is one table for each attribute with
+ * $attribute and $display in its place. Forms: "list", the columns of the SELECT; "rates" and "differences", cells k of
+ * n or value by "row" and "column" under "heading", with the interval low to high. */
+
+/* Uses of the options title, run, date, label, judges, thresholds and alpha. */
+enum lk_code lk_any_report_write(struct lk_audit *audit, const struct lk_study *study,
+                                 const struct lk_report_options *options, const char *folder);
+/* One of its tables that is not of an attribute, by the name of its file; lk_table_free. */
+enum lk_code lk_any_table(struct lk_audit *audit, const char *name, struct lk_table **out);

@@ -1,4 +1,4 @@
-#include "eval/intake/compare.h"
+#include "eval/intake/audit.h"
 
 #include <stdio.h>
 #include <stdlib.h>

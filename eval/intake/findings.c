@@ -1,4 +1,4 @@
-#include "eval/intake/findings.h"
+#include "eval/intake/internal.h"
 
 #include <math.h>
 #include <stdio.h>

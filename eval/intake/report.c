@@ -1,4 +1,3 @@
-#include "eval/intake/report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,9 +8,8 @@
 #include "engine/base/names.h"
 #include "eval/document/files.h"
 #include "eval/document/page.h"
-#include "eval/intake/compare.h"
-#include "eval/intake/findings.h"
-#include "eval/intake/refusals.h"
+#include "eval/intake/audit.h"
+#include "eval/intake/internal.h"
 #include "eval/intake/tables.h"
 
 enum { MAX_MADE = LK_MAX_AUDIT_TABLES * (LK_MAX_ATTRIBUTES + 1) + LK_MAX_ATTRIBUTES + 2 };

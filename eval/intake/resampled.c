@@ -1,7 +1,3 @@
-/* Aggregates of queries that resample clusters: boot_low and boot_high (value, cluster) of a mean, with a third
- * argument, 0 or 1, of the difference of the means of those with 1 and those with 0, and boot_p, the level at which
- * that interval touches zero. Expanded percentiles (eval/stats/resampling/bootstrap.h). Fewer than 5 clusters, on
- * either side: NULL. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -119,6 +115,11 @@ enum lk_code lk_audit_add_rewrite(struct lk_audit *a, const struct lk_study *stu
     if (rc || !sqlite3_changes(a->sql.db) || !job->rewrite->prompt || !job->n_sources) return rc;
     return add_words(a, study, job, sqlite3_last_insert_rowid(a->sql.db));
 }
+
+/* Aggregates of queries that resample clusters: boot_low and boot_high (value, cluster) of a mean, with a third
+ * argument, 0 or 1, of the difference of the means of those with 1 and those with 0, and boot_p, the level at which
+ * that interval touches zero. Expanded percentiles (eval/stats/resampling/bootstrap.h). Fewer than 5 clusters, on
+ * either side: NULL. */
 
 enum { N_DRAWS = 10000, LEAST_CLUSTERS = 5 };
 

@@ -4,10 +4,26 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
+#include "engine/base/json.h"
 #include "eval/scores/level.h"
 #include "eval/scores/platforms.h"
+#include "eval/scores/rejects.h"
 #include "eval/scores/words.h"
-#include "engine/base/json.h"
+
+enum lk_code lk_rejects_add(struct lk_rejects *rejects, size_t line, const char *item, const char *reason) {
+    struct lk_reject reject = {line, lk_store_copy(&rejects->texts, item, strlen(item)), NULL};
+    if (reject.item) reject.reason = lk_store_copy(&rejects->texts, reason, strlen(reason));
+    if (!reject.reason) return lk_fail(LK_E_NOMEM, "out of memory for the list of rejected records");
+    LK_TRY(lk_grow(&rejects->list, &rejects->capacity, rejects->n + 1, sizeof *rejects->list));
+    rejects->list[rejects->n++] = reject;
+    return LK_OK;
+}
+
+void lk_rejects_free(struct lk_rejects *rejects) {
+    lk_free(rejects->list);
+    lk_store_free(&rejects->texts);
+    memset(rejects, 0, sizeof *rejects);
+}
 
 enum { NAME_MAX_BYTES = 256 };
 
@@ -68,7 +84,7 @@ enum lk_code lk_fields_json(struct lk_fields *fields, const char *text, size_t n
     return lk_json_finish(&j);
 }
 
-enum lk_code lk_fields_csv(struct lk_fields *fields, const struct lk_csv *csv) {
+static enum lk_code fields_csv(struct lk_fields *fields, const struct lk_csv *csv) {
     lk_fields_reset(fields);
     for (size_t i = 0; i < csv->n_columns; i++) {
         size_t n = csv->cells[i].n;
@@ -200,7 +216,7 @@ static enum lk_code next_row(struct lk_records *records, bool *more, bool *bad) 
         LK_TRY(lk_csv_next_or_bad(&records->csv, more, bad));
         records->line = records->csv.line;
         if (!*more || *bad) return LK_OK;
-        LK_TRY(lk_fields_csv(&records->fields, &records->csv));
+        LK_TRY(fields_csv(&records->fields, &records->csv));
     } while (is_blank(&records->fields) || lk_platform_is_head(records));
     return lk_platform_row(records, bad);
 }

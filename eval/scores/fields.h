@@ -30,7 +30,6 @@ struct lk_fields {
 
 /* Each replaces what was there. A JSON text must be one object (LK_E_JSON and the like, "NAME: byte ..."). */
 enum lk_code lk_fields_json(struct lk_fields *fields, const char *text, size_t n, const char *name);
-enum lk_code lk_fields_csv(struct lk_fields *fields, const struct lk_csv *csv);
 void lk_fields_free(struct lk_fields *fields);
 
 /* NULL when there is no such field (by its name, else by lk_same_name), or it is null or missing (lk_is_missing). */

@@ -1,4 +1,4 @@
-#include "eval/survey/pay.h"
+#include "eval/survey/survey.h"
 
 #include <stdio.h>
 #include <string.h>

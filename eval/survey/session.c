@@ -62,12 +62,17 @@ enum lk_code lk_survey_worker(struct lk_survey *s, const char *typed, size_t n, 
     return rc;
 }
 
-void lk_survey_link(const struct lk_survey *s, const char *external_id, char out[33]) {
-    char text[80];
+/* n bytes of the signature of KIND|text, in hexadecimal digits. */
+static void sign(const struct lk_survey *s, const char *kind, const char *text, int n, char *out) {
+    char whole[80];
     unsigned char mac[32];
-    snprintf(text, sizeof text, "link|%.64s", external_id);
-    lk_survey_hmac(s, text, mac);
-    for (int i = 0; i < 16; i++) snprintf(out + 2 * i, 3, "%02x", mac[i]);
+    snprintf(whole, sizeof whole, "%s|%.64s", kind, text);
+    lk_survey_hmac(s, whole, mac);
+    for (int i = 0; i < n; i++) snprintf(out + 2 * i, 3, "%02x", mac[i]);
+}
+
+void lk_survey_link(const struct lk_survey *s, const char *external_id, char out[33]) {
+    sign(s, "link", external_id, 16, out);
 }
 
 enum lk_code lk_survey_latest(struct lk_survey *s, int64_t *out) {
@@ -184,11 +189,7 @@ enum lk_code lk_survey_visitor(struct lk_survey *s, const char *token, int64_t n
 }
 
 void lk_survey_form_token(const struct lk_survey *s, const char *token, char out[65]) {
-    char text[80];
-    unsigned char mac[32];
-    snprintf(text, sizeof text, "form|%.64s", token);
-    lk_survey_hmac(s, text, mac);
-    for (int i = 0; i < 32; i++) snprintf(out + 2 * i, 3, "%02x", mac[i]);
+    sign(s, "form", token, 32, out);
 }
 
 enum lk_code lk_survey_guided(struct lk_survey *s, const struct lk_survey_visitor *who, bool check_right, int64_t now) {

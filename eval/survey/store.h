@@ -25,17 +25,15 @@ extern const char *const lk_survey_of_people;
 /* What to do about a store that is damaged. */
 extern const char *const lk_survey_advice;
 
-/* seal.c: the functions behind the digests of rows; the tables' digests and counts, once; what keeps and checks them as
+/* The functions behind the digests of rows; the tables' digests and counts, once; what keeps and checks them as
  * long as the connection is open; and that every row is intact and none is gone. */
 enum lk_code lk_survey_seal_functions(struct lk_survey *s);
 enum lk_code lk_survey_seal_new(struct lk_survey *s);
-enum lk_code lk_survey_seal_keep(struct lk_survey *s);
-enum lk_code lk_survey_seal_check(struct lk_survey *s);
-/* check.c: the file is whole, its tables are ours, and each value is one that this study can have. LK_E_INPUT with
+/* questions.c: the file is whole, its tables are ours, and each value is one that this study can have. LK_E_INPUT with
  * table, row and column. */
 enum lk_code lk_survey_check(struct lk_survey *s, const char *schema);
 enum lk_code lk_survey_check_values(struct lk_survey *s);
-/* answers.c: an option of one of the questions, or a comment. */
+/* tasks.c: an option of one of the questions, or a comment. */
 bool lk_survey_is_valid(const struct lk_survey_study *study, const struct lk_survey_questions *questions,
                         const struct lk_survey_given *given);
 
@@ -43,7 +41,7 @@ bool lk_survey_is_valid(const struct lk_survey_study *study, const struct lk_sur
  * frees both. */
 struct lk_ratings_import;
 enum lk_code lk_survey_ratings(struct lk_survey *s, struct lk_ratings_import *import);
-/* export_csv.c: a cell of a table for people: quoted; a text that a spreadsheet would take for a formula gets a '
+/* export.c: a cell of a table for people: quoted; a text that a spreadsheet would take for a formula gets a '
  * before it. */
 void lk_survey_csv_text(struct lk_text *out, const char *text);
 /* session.c: the salted hash of an id as typed, by lk_rater_id. */

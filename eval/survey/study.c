@@ -69,7 +69,7 @@ static const struct key {
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
-/* of the file */
+/* Whether the survey file may have the key. */
 static bool survey_key_known(const char *name) {
     for (int i = 0; i < N_KEYS; i++)
         if (!strcmp(keys[i].name, name)) return true;

@@ -7,7 +7,6 @@
 
 #include "engine/base/log.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/signals.h"
 
 void __lsan_do_leak_check(void) __attribute__((weak)); /* ends with another code where something leaked */
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "models/pipeline.h"
-#include "tools/portrait/editor.h"
+#include "tools/portrait/portrait.h"
 
 enum { SMALL_EDITORS = 3, SMALL_EDITOR_SIZE = 64 };
 static const char *const small_editors[SMALL_EDITORS] = {"../tools/editors/flux2", "../tools/editors/step1x",

@@ -13,7 +13,6 @@
 #include "eval/study/factors.h"
 #include "tests/common/test.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/signals.h"
 
 struct tiny_faults *tiny_faults;
 

@@ -4,7 +4,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/file.h"
-#include "eval/intake/findings.h"
+#include "eval/intake/internal.h"
 #include "eval/intake/gallery.h"
 #include "eval/intake/internal.h"
 #include "eval/intake/tables.h"

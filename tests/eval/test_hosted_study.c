@@ -16,7 +16,6 @@
 #include "tests/common/test.h"
 #include "tests/common/tiny_study.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/signals.h"
 
 #define KEY     "sk-very-s3cret"
 #define BAD     "HTTP/1.1 400 Bad Request\r\n"

@@ -18,7 +18,7 @@
 #include "tests/common/served.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/survey.h"
-#include "tools/attack/mutate.h"
+#include "tools/attack/campaign.h"
 
 #define MODEL   "golden/data/flux2/rich/checkpoint"
 #define OPTIONS "--steps", "1", "--max-sequence-length", "40", "--text-encoder-out-layers", "1,2,3", "-t", "1", "-q"

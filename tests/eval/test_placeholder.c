@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eval/hosted/placeholder.h"
+#include "eval/hosted/images.h"
 #include "tests/common/test.h"
 
 /* A picture of noise around a value. */

@@ -5,8 +5,7 @@
 #include "engine/base/alloc.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/test.h"
-#include "tools/portrait/editor.h"
-#include "tools/portrait/read.h"
+#include "tools/portrait/portrait.h"
 
 enum { SIZE = 64 };
 static uint8_t picture[SIZE * SIZE * 3];

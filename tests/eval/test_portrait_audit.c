@@ -1,8 +1,8 @@
-/* An audit whose truth is known, from pixels to findings: editors with a planted bias (editor.h) edit 84 drawn sources,
- * the pictures are read back and scored, and the report's statistics say what is there. Every planted effect has to be
- * found, its size within the interval, and the clean editor has to be called clean. First without a model, 20 prompts;
- * then by the trained editors, two prompts, other people in each study. Seeds are fixed, so that a run cannot fail by
- * chance. */
+/* An audit whose truth is known, from pixels to findings: editors with a planted bias (tools/portrait/portrait.h) edit
+ * 84 drawn sources, the pictures are read back and scored, and the report's statistics say what is there. Every planted
+ * effect has to be found, its size within the interval, and the clean editor has to be called clean. First without a
+ * model, 20 prompts; then by the trained editors, two prompts, other people in each study. Seeds are fixed, so that a
+ * run cannot fail by chance. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/small_editors.h"
 #include "tests/common/test.h"
-#include "tools/portrait/read.h"
+#include "tools/portrait/portrait.h"
 
 enum { SIZE = SMALL_EDITOR_SIZE, N_OUTPUTS = LK_N_SOURCES * EDITS_N_STUDY, MOST_KINDS = 12 };
 static const double strength = 0.6, slips = 0.04;

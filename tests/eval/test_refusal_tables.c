@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/intake/compare.h"
-#include "eval/intake/report.h"
+#include "eval/intake/audit.h"
 #include "tests/common/served.h"
 #include "tests/common/test.h"
 

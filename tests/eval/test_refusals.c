@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/intake/report.h"
+#include "eval/intake/audit.h"
 #include "eval/stats/proportion.h"
 #include "tests/common/test.h"
 

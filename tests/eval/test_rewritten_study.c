@@ -8,7 +8,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "eval/data/data.h"
-#include "eval/intake/report.h"
+#include "eval/intake/audit.h"
 #include "models/rewrite/rewrite.h"
 
 enum { N_SOURCES = 24, N_PROMPTS = 5, N_MANY = 42 };

@@ -2,7 +2,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "tests/common/test.h"
-#include "tools/cli/study/selection.h"
+#include "tools/cli/study/live.h"
 
 int __wrap_fsync(int fd);
 int __wrap_fsync(int fd) { return fd < 0 ? -1 : 0; } /* waited for elsewhere */

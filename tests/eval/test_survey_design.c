@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "engine/base/alloc.h"
-#include "eval/survey/pay.h"
+#include "eval/survey/survey.h"
 #include "eval/survey/store.h"
 #include "tests/common/site.h"
 #include "tests/common/test.h"

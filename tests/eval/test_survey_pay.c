@@ -1,7 +1,7 @@
 /* Whom a platform is to pay: campaigns whose every participant is planted, good or bad in one way, against the lists.
  */
 #include "engine/base/alloc.h"
-#include "eval/survey/pay.h"
+#include "eval/survey/survey.h"
 #include "eval/survey/store.h"
 #include "tests/common/survey.h"
 #include "tests/common/test.h"

@@ -7,7 +7,7 @@
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/small_editors.h"
 #include "tests/common/test.h"
-#include "tools/portrait/read.h"
+#include "tools/portrait/portrait.h"
 
 enum { SIZE = SMALL_EDITOR_SIZE, BUNCH = 8, N_FAMILIES = SMALL_EDITORS, N_GOLDEN = 3 };
 /* In a thousand edits: right ones of wordings that training saw and of others, a few below what was counted of 1,000;

@@ -9,8 +9,7 @@
 #include "eval/stats/agreement/kappa.h"
 #include "tests/common/simulated_gpu.h"
 #include "tests/common/test.h"
-#include "tools/portrait/editor.h"
-#include "tools/portrait/read.h"
+#include "tools/portrait/portrait.h"
 
 enum { SIZE = 64, N_FAMILIES = 2, MOST = 1000, BUNCH = 8 };
 static const char *const folders[N_FAMILIES] = {"../tools/judges/qwen2_5_vl", "../tools/judges/mistral3"};

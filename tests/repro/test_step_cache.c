@@ -11,7 +11,7 @@
 #include "tests/common/pipeline_checks.h"
 #include "tests/common/small_editors.h"
 #include "tests/common/test.h"
-#include "tools/portrait/read.h"
+#include "tools/portrait/portrait.h"
 
 enum { STEPS = 12, MOST = 40000 };
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 
 /* Prints into a pipe that is full. */
 static void print_in_child(const int out[2], const int err[2]) {

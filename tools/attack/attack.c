@@ -6,7 +6,7 @@
  * FOLDER has the files of a set-up (tests/cli/test_attack.sh makes it). The program itself is in this one: a run is a
  * fork, since under sanitizers a start takes several times what a command does. What a run must keep: a documented exit
  * code, at most 2 GB and 10 s of the processor, and an error that names the damaged file and the field in it
- * (tools/attack/field.c). Files that did not keep it stay in FOLDER as survivor-SEED-RUN, and the exit status is 1. A
+ * (attack_names_field). Files that did not keep it stay in FOLDER as survivor-SEED-RUN, and the exit status is 1. A
  * damaged file that makes a command end as none before did is damaged further in later runs; with --corpus such files
  * are kept from one campaign to the next. Workers share the targets; what is found does not depend on their number. At
  * the end every command must work on the undamaged files as at the beginning. */

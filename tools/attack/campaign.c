@@ -17,8 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/attack/field.h"
-
 #define MEMORY_MAX_KB (2L << 20)
 #define SECONDS_MAX   10
 

@@ -2,8 +2,57 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "tools/attack/field.h"
+/* Damage to files that knows their form: what is broken is mostly not noticed by the first check that looks. */
+
+/* Of ATTACK_DATABASE (SQLite, changed by statements and as bytes) and ATTACK_CONFIG (JSON), damage may be refused or
+ * say nothing, but must not lead to another result. */
+enum attack_form {
+    ATTACK_JSON,
+    ATTACK_TABLE,
+    ATTACK_SAFETENSORS,
+    ATTACK_PNG,
+    ATTACK_JPEG,
+    ATTACK_BINARY,
+    ATTACK_DATABASE,
+    ATTACK_CONFIG,
+};
+
+struct attack_bytes {
+    uint8_t *data; /* of malloc, with a byte of room behind n */
+    size_t n;
+};
+
+uint64_t attack_random(uint64_t *state);
+/* Replaces the bytes by a damaged copy. The same state gives the same damage. */
+void attack_mutate_database(struct attack_bytes *bytes, uint64_t *state);
+void attack_mutate(struct attack_bytes *bytes, enum attack_form form, uint64_t *state);
+
+/* What is attacked: command lines that work, and the file of each that is damaged. */
+struct attack_target {
+    const char *file;
+    enum attack_form form;
+    /* Words between single spaces; "@FILE": the lines of a file, which is the one damaged. What is written lies in
+     * result/. The word TAKEN becomes a port on which somebody listens. */
+    const char *command;
+    const char *names; /* what an error must speak of; NULL: the file's own name; "": it is enough that there is one */
+    int every;         /* slow ones: attacked in one round of so many; 0: in each */
+    int code;          /* the exit code without damage */
+};
+
+extern const struct attack_target attack_targets[];
+extern const int attack_n_targets;
+
+/* Whether an error says where in the file: a key, a line, a tensor, a chunk, a column, an option. */
+enum { ATTACK_MAX_EXCEPTIONS = 32 };
+
+/* errors: all that was printed, since a last line may count what those above it name. True as well for the few errors
+ * that have no field to name, which are counted in excepted[ATTACK_MAX_EXCEPTIONS]. */
+bool attack_names_field(const char *errors, const struct attack_target *t, const struct attack_bytes *undamaged,
+                        const struct attack_bytes *damaged, unsigned long *excepted);
+void attack_print_exceptions(const unsigned long *excepted);
 
 enum { ATTACK_MAX_WORKERS = 64 };
 

@@ -1,4 +1,4 @@
-#include "tools/attack/targets.h"
+#include "tools/attack/campaign.h"
 
 const struct attack_target attack_targets[] = {
     {"m/model_index.json", ATTACK_JSON, "plan -m m -W 64 -H 64 --max-sequence-length 32", "m", 0, 0},

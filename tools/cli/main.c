@@ -12,10 +12,8 @@
 #include "engine/base/log.h"
 #include "engine/base/status.h"
 #include "eval/study/sql.h"
-#include "tools/cli/audit/pairs.h"
-#include "tools/cli/core/help.h"
-#include "tools/cli/core/outputs.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/audit/audit.h"
+#include "tools/cli/cli.h"
 #include "weights/checkpoint.h"
 
 /* The threads that the OpenMP runtime will ask for. It ends the program with code 1 when it cannot have them. */

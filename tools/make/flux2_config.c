@@ -1,8 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/make/flux2.h"
-#include "tools/make/tokenizer.h"
+#include "tools/make/family.h"
 
 static void double_block(struct make_list *list, int64_t d, int64_t mlp, int64_t head_dim, int index) {
     char p[64];

@@ -1,9 +1,8 @@
-#include "tools/make/qwen25_vl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/make/tokenizer.h"
+#include "tools/make/family.h"
 
 void make_qwen25_vl_choose(struct make_qwen25_vl *out, const char *preset) {
     if (!strcmp(preset, "tiny"))

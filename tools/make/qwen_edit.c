@@ -2,8 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/make/qwen25_vl.h"
-#include "tools/make/tokenizer.h"
+#include "tools/make/family.h"
 
 #define MAX_LEVELS 5
 

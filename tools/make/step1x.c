@@ -2,8 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/make/weights.h"
-#include "tools/make/qwen25_vl.h"
+#include "tools/make/family.h"
 
 struct make_step1x {
     int n_double, n_single, head_dim, n_heads, axes[3];

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/make/tokenizer.h"
+#include "tools/make/family.h"
 
 /* FLUX.2's, ids from 0. */
 static const char *const mistral_special[] = {"<unk>",

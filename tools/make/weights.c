@@ -1,4 +1,4 @@
-#include "tools/make/weights.h"
+#include "tools/make/family.h"
 
 #include <math.h>
 #include <stdarg.h>

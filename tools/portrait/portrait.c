@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "eval/study/factors.h"
-#include "tools/portrait/parts.h"
 
 enum { SAMPLES = 2, MAX_LEVELS = N_COLOURS + 1 };
 

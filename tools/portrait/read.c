@@ -1,4 +1,3 @@
-#include "tools/portrait/read.h"
 
 #include <limits.h>
 #include <math.h>
@@ -6,7 +5,7 @@
 #include <string.h>
 
 #include "eval/judge/pixel.h"
-#include "tools/portrait/parts.h"
+#include "tools/portrait/portrait.h"
 
 /* Fields that are tried together, because one alone explains nothing: a blue cap is no red cap. Those that move no
  * shape but change a colour come last, and are cheap. What a group changes lies within its box: left, top, right,

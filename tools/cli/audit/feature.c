@@ -12,11 +12,8 @@
 #include "eval/design/study.h"
 #include "eval/judge/features.h"
 #include "eval/scores/fields.h"
-#include "tools/cli/audit/judge.h"
-#include "tools/cli/audit/pairs.h"
-#include "tools/cli/audit/shares.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
 
 struct extractor {

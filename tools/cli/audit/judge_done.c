@@ -1,4 +1,4 @@
-#include "tools/cli/audit/judge_done.h"
+#include "tools/cli/audit/audit.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>

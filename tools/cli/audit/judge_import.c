@@ -9,9 +9,7 @@
 #include "eval/judge/answers.h"
 #include "eval/judge/legacy.h"
 #include "eval/judge/prompt.h"
-#include "tools/cli/audit/judge.h"
-#include "tools/cli/audit/known.h"
-#include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/audit.h"
 
 static enum lk_code print_line(cJSON *line, bool ok) {
     char *text = line && ok ? cJSON_PrintUnformatted(line) : NULL;

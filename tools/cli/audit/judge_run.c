@@ -9,13 +9,8 @@
 #include "engine/base/digest.h"
 #include "engine/base/log.h"
 #include "eval/judge/seeing.h"
-#include "tools/cli/audit/judge.h"
-#include "tools/cli/audit/judge_done.h"
-#include "tools/cli/audit/known.h"
-#include "tools/cli/audit/pairs.h"
-#include "tools/cli/audit/shares.h"
-#include "tools/cli/core/draw.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/audit/audit.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 
 /* Items that are asked about between two writes, in multiples of those that are asked at a time. */

@@ -8,8 +8,7 @@
 #include "eval/human/ratings.h"
 #include "eval/study/prompts.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/audit/known.h"
-#include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/audit.h"
 #include "engine/base/digest.h"
 
 struct writer {

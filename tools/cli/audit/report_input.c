@@ -1,4 +1,3 @@
-#include "tools/cli/audit/report_input.h"
 
 #include <libgen.h>
 #include <limits.h>
@@ -14,10 +13,7 @@
 #include "eval/judge/legacy.h"
 #include "eval/scores/json_lines.h"
 #include "eval/scores/long_table.h"
-#include "tools/cli/audit/judge.h"
-#include "tools/cli/audit/known.h"
-#include "tools/cli/audit/pairs.h"
-#include "tools/cli/audit/report_runs.h"
+#include "tools/cli/audit/audit.h"
 
 typedef enum lk_code (*answers_fn)(struct lk_dataset *, const char *, size_t, const char *,
                                    const struct lk_judge_import *, struct lk_judge_report *);

@@ -1,5 +1,4 @@
-#include "tools/cli/audit/known.h"
-#include "tools/cli/audit/report_runs.h"
+#include "tools/cli/audit/audit.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>

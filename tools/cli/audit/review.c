@@ -1,4 +1,3 @@
-#include "tools/cli/audit/review.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -11,9 +10,7 @@
 #include "engine/base/append.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
-#include "tools/cli/audit/known.h"
-#include "tools/cli/audit/pairs.h"
-#include "tools/cli/audit/report_input.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 
 /* One axis of one item. */

@@ -7,7 +7,7 @@
 #include "engine/base/text.h"
 #include "eval/study/pairs500.h"
 #include "eval/study/prompts.h"
-#include "tools/cli/audit/sample_pool.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 
 /* sample.json: what was drawn, from what, and how often each level of each factor came. */

@@ -1,4 +1,3 @@
-#include "tools/cli/audit/sample_pool.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,7 +8,7 @@
 #include "engine/base/text.h"
 #include "eval/scores/long_table.h"
 #include "eval/study/prompts.h"
-#include "tools/cli/audit/known.h"
+#include "tools/cli/audit/audit.h"
 
 enum { ID_BYTES = 128 };
 

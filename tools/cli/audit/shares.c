@@ -1,4 +1,4 @@
-#include "tools/cli/audit/shares.h"
+#include "tools/cli/audit/audit.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -17,7 +17,7 @@
 #include "engine/base/log.h"
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/study/runner.h"
 
 /* A line of an answer, and where it belongs. */

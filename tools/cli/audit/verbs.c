@@ -1,6 +1,5 @@
 /* The verbs of feature, judge, review, ratings and report: what each reads and says. */
-#include "tools/cli/audit/judge.h"
-#include "tools/cli/audit/review.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 
 #define MACHINE "device dtype threads vram host-ram"

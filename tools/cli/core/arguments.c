@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli/core/help.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/core/options.h"
 
 #define MAX_LENGTH 40

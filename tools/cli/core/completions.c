@@ -1,4 +1,4 @@
-#include "tools/cli/core/help.h"
+#include "tools/cli/cli.h"
 
 #include <string.h>
 

@@ -1,4 +1,3 @@
-#include "tools/cli/core/help.h"
 
 #include <stdio.h>
 #include <string.h>

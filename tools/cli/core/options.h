@@ -200,6 +200,9 @@ struct cli_option {
 };
 
 struct lk_study;
+/* What a command or a verb runs; the second kind with operand 1, opened. */
+typedef enum lk_code cli_action(const struct cli_arguments *arguments);
+typedef enum lk_code cli_study_action(const struct cli_arguments *arguments, struct lk_study *study);
 
 /* A verb is a command of its own: `likeness study run`. Its row is all that the parser, help, usage, completions and
  * manual page know of it. */
@@ -215,8 +218,8 @@ struct cli_verb {
     const struct cli_says {
         const char *option, *value, *help; /* value NULL: the option's own */
     } * says;                              /* in place of the options' words; the last has no option; NULL: none */
-    enum lk_code (*run)(const struct cli_arguments *);
-    enum lk_code (*with_study)(const struct cli_arguments *, struct lk_study *); /* run with operand 1, opened */
+    cli_action *run;
+    cli_study_action *with_study;
 };
 
 /* Rows of a table of verbs; what else a verb has stands behind. */
@@ -235,11 +238,11 @@ struct cli_command_info {
     const struct cli_verb *verbs; /* the last one has no name; NULL: the command has none */
     const char *positional;       /* of a command without verbs */
     bool positional_required;
-    const char *usage;                                 /* after "likeness NAME "; NULL: made from the verb */
-    const char *text;                                  /* what it does, paragraphs of wrapped text */
-    const char *const *examples;                       /* pairs: what, command; ends in NULL */
-    bool parallel;                                     /* computes with several threads */
-    enum lk_code (*run)(const struct cli_arguments *); /* NULL: the verb's */
+    const char *usage;           /* after "likeness NAME "; NULL: made from the verb */
+    const char *text;            /* what it does, paragraphs of wrapped text */
+    const char *const *examples; /* pairs: what, command; ends in NULL */
+    bool parallel;               /* computes with several threads */
+    cli_action *run;             /* NULL: the verb's */
 };
 
 /* The verbs of a command, the last one without a name; NULL: it has none. */

@@ -1,6 +1,6 @@
-#include "tools/cli/core/outputs.h"
-
 #include <errno.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,68 @@
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
 #include "engine/base/file.h"
-#include "tools/cli/core/print.h"
+#include "engine/base/log.h"
+#include "eval/document/table.h"
+#include "eval/study/random.h"
+#include "tools/cli/cli.h"
+
+static enum lk_code read_sample(const char *text, size_t n, size_t *out) {
+    char *end;
+    double value = strtod(text, &end);
+    bool percent = *end == '%';
+    if (end == text || end[percent] || !(value > 0) || (percent && value > 100) || (!percent && value != floor(value)))
+        return lk_fail(LK_E_USAGE, "--sample: expected a share as 1%% or a number, got \"%s\"", text);
+    value = ceil(percent ? value * (double)n / 100 : value);
+    if (value > (double)n) lk_log(LK_LOG_WARNING, "--sample %s: there are %zu in all: each is taken", text, n);
+    *out = value < (double)n ? (size_t)value : n;
+    return LK_OK;
+}
+
+static int by_value(const void *a, const void *b) {
+    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+enum lk_code cli_draw(const char *text, size_t n, const char *stream, int32_t **chosen, size_t *n_chosen) {
+    struct lk_stream random;
+    *chosen = NULL;
+    LK_TRY(read_sample(text, n, n_chosen));
+    int32_t *order = lk_malloc((n + 1) * sizeof *order);
+    if (!order) return lk_fail(LK_E_NOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) order[i] = (int32_t)i;
+    lk_stream_named(&random, 42, stream);
+    lk_stream_shuffle(&random, order, n);
+    qsort(order, *n_chosen, sizeof *order, by_value);
+    *chosen = order;
+    return LK_OK;
+}
+
+void cli_print_text(FILE *out, const char *text) { lk_log_text(out, text, false); }
+
+enum lk_code cli_print_table(const struct lk_table *table, bool json) {
+    struct lk_text text = {0};
+    (json ? lk_table_json : lk_table_markdown)(table, &text);
+    if (!text.rc) fwrite(text.bytes, 1, text.n, stdout);
+    return lk_text_free(&text);
+}
+
+const char *cli_bytes(uint64_t bytes, char out[32]) {
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    int unit = 0;
+    for (; value >= 1024 && unit < 4; unit++) value /= 1024;
+    snprintf(out, 32, unit == 0 || value >= 99.95 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return out;
+}
+
+const char *cli_count(uint64_t count, char out[32]) {
+    static const char *const units[] = {"", " K", " M", " G", " T"};
+    double value = (double)count;
+    int unit = 0;
+    for (; value >= 1000 && unit < 4; unit++) value /= 1000;
+    snprintf(out, 32, unit ? "%.2f%s" : "%.0f%s", value, units[unit]);
+    return out;
+}
 
 static bool same(const char *path, const struct stat *output) {
     struct stat st;

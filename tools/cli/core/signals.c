@@ -1,4 +1,4 @@
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 
 #include <signal.h>
 #include <stdatomic.h>

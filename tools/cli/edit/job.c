@@ -16,7 +16,7 @@
 #include "engine/device.h"
 #include "models/embeds.h"
 #include "models/recipe.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 #include "weights/config_identity.h"
 #include "weights/safetensors.h"
 

@@ -3,6 +3,8 @@
 
 #include "models/pipeline.h"
 #include "models/recipe.h"
+#include "models/rewrite/rewrite.h"
+#include "tools/cli/cli.h"
 
 /* --preview FILE: a file that is rewritten after steps, with a small picture of what the one under way comes to. */
 struct cli_preview {
@@ -96,3 +98,21 @@ enum lk_code cli_devices_edit(struct lk_pipeline *pipeline, const struct cli_dev
 /* The same as one for planning alone, where it may also be one of LK_CUDA_DESCRIBED, a GPU that need not be there; a
  * list stands for as many ranks, of which it is one. */
 enum lk_code cli_plan_target(const struct lk_job_run *run, struct lk_device **out);
+
+/* Prompts that are rewritten before their edits. */
+
+/* The rewriter of --rewrite-prompts, --rewrite-model (otherwise: the encoder of `model`) and --rewrite-temperature, on
+ * the command line's device. Free in any case. */
+struct cli_rewriter {
+    struct cli_devices devices;
+    struct lk_rewriter rewriter;
+};
+enum lk_code cli_rewriter_open(struct cli_rewriter *out, const struct cli_arguments *a, const char *model);
+void cli_rewriter_close(struct cli_rewriter *rewriter);
+
+/* The prompts of all jobs: each gets its new prompt and the record of it, or the reason why there is none. */
+enum lk_code cli_rewrite_jobs(const struct cli_arguments *a, struct cli_jobs *jobs);
+void cli_rewrite_jobs_free(struct cli_jobs *jobs);
+
+/* LK_E_CONFLICT unless the rewriter makes of the recipe's original prompt the prompt that the recipe has. */
+enum lk_code cli_rewrite_again(const struct cli_arguments *a, const struct lk_recipe *recipe);

@@ -10,8 +10,6 @@
 #include "models/placement.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
-#include "tools/cli/core/print.h"
-#include "tools/cli/edit/rewrite.h"
 
 /* What the run needs, from the stages. The parameters of a component that two stages share (the VAE) count once. */
 struct totals {

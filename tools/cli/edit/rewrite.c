@@ -1,4 +1,4 @@
-#include "tools/cli/edit/rewrite.h"
+#include "tools/cli/edit/job.h"
 
 #include <cjson/cJSON.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 
 enum lk_code cli_rewriter_open(struct cli_rewriter *out, const struct cli_arguments *a, const char *model) {
     *out = (struct cli_rewriter){0};

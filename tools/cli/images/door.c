@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "eval/survey/survey.h"
-#include "tools/cli/images/http.h"
+#include "tools/cli/images/api.h"
 
 const char *images_header(const struct images_request *r, const char *name) {
     return mhd.lookup_connection_value(r->connection, MHD_HEADER_KIND, name);

@@ -10,7 +10,7 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
-#include "tools/cli/images/http.h"
+#include "tools/cli/images/api.h"
 
 enum {
     N_THREADS = 2,

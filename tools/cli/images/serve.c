@@ -12,7 +12,6 @@
 #include "models/common/kept.h"
 #include "models/host_room.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/images/api.h"
 

@@ -8,7 +8,6 @@
 #include "engine/ops.h"
 #include "kernels/cuda/runtime/energy.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/signals.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/model/bench.h"
 

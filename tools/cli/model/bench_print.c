@@ -8,7 +8,7 @@
 #include "engine/base/file.h"
 #include "engine/base/json.h"
 #include "eval/stats/special/special.h"
-#include "tools/cli/core/print.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/model/bench.h"
 
 struct spread {

@@ -8,8 +8,6 @@
 #include "models/text/chat.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
-#include "tools/cli/core/print.h"
-#include "tools/cli/core/signals.h"
 
 struct state {
     const struct cli_arguments *arguments;

@@ -1,6 +1,6 @@
 /* The verbs of bench and lora: what each reads and says. */
 #include "tools/cli/cli.h"
-#include "tools/cli/study/study.h"
+#include "tools/cli/study/runner.h"
 
 const struct cli_verb cli_bench_verbs[] = {
     {VERB("", cli_bench, "time a model on this machine, stage by stage"),

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/cli/core/print.h"
+#include "tools/cli/cli.h"
 
 enum { LABEL_WIDTH = 24 };
 

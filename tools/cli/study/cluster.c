@@ -4,7 +4,7 @@
 
 #include "engine/base/log.h"
 #include "engine/base/text.h"
-#include "tools/cli/study/study.h"
+#include "tools/cli/study/runner.h"
 
 /* What a task runs, and on how many GPUs. Exit code 143: stopped by a signal, to go on later; 7: the disk, which may
  * have room again. */

@@ -7,10 +7,9 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
-#include "eval/hosted/placeholder.h"
+#include "eval/hosted/images.h"
 #include "eval/study/random.h"
 #include "tools/cli/study/runner.h"
-#include "tools/cli/study/study.h"
 
 struct study_hosted {
     const struct lk_study_hosted *of;

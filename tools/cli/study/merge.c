@@ -12,7 +12,6 @@
 #include "engine/base/names.h"
 #include "engine/base/store.h"
 #include "tools/cli/study/runner.h"
-#include "tools/cli/study/study.h"
 
 enum { MAX_PICTURE_BYTES = 1 << 30 };
 

@@ -6,7 +6,6 @@
 #include "tools/cli/edit/job.h"
 #include "tools/cli/model/bench.h"
 #include "tools/cli/study/runner.h"
-#include "tools/cli/study/study.h"
 
 enum { SIDE = 1024 }; /* of a picture that is not there yet */
 

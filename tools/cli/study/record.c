@@ -6,7 +6,7 @@
 #include "engine/base/alloc.h"
 #include "engine/base/atomic_file.h"
 #include "eval/document/table_print.h"
-#include "eval/hosted/placeholder.h"
+#include "eval/hosted/images.h"
 #include "tools/cli/study/runner.h"
 
 static void add_key(struct lk_text *out, const char *key) {

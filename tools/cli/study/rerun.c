@@ -6,9 +6,8 @@
 #include "engine/base/alloc.h"
 #include "engine/base/digest.h"
 #include "engine/base/log.h"
-#include "tools/cli/core/draw.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/study/runner.h"
-#include "tools/cli/study/study.h"
 
 struct made {
     int64_t index;

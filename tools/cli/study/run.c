@@ -14,9 +14,8 @@
 
 #include "engine/base/alloc.h"
 #include "engine/base/log.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/study/runner.h"
-#include "tools/cli/study/study.h"
 
 /* How far a run is: a line on the terminal (elsewhere every 30 s), or JSON every 10 s. */
 

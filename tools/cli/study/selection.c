@@ -1,5 +1,5 @@
 /* serve selection: the pages on this machine alone, for who has the token. */
-#include "tools/cli/study/selection.h"
+#include "tools/cli/study/live.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 
 #include "engine/base/alloc.h"
-#include "tools/cli/study/study.h"
+#include "tools/cli/study/runner.h"
 
 /* The page of one cell. It works without a script; the script adds keys. */
 

@@ -1,5 +1,5 @@
 /* The verbs of `study`: what each reads and says. */
-#include "tools/cli/study/study.h"
+#include "tools/cli/study/runner.h"
 
 #define RUN_FOLDER                                                                                                     \
     { "output", "DIR", "the run's folder" }

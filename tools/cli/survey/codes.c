@@ -1,4 +1,3 @@
-/* survey codes: which completion codes are good, from a platform's table or a list of one a line. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,8 +7,8 @@
 #include "engine/base/log.h"
 #include "eval/human/ratings.h"
 #include "eval/study/packing.h"
-#include "eval/survey/pay.h"
-#include "tools/cli/audit/pairs.h"
+#include "eval/survey/survey.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/survey/http.h"
 
@@ -149,6 +148,8 @@ enum lk_code survey_pay(const struct cli_arguments *a, const struct lk_survey_st
     lk_free(text);
     return rc;
 }
+
+/* survey codes: which completion codes are good, from a platform's table or a list of one a line. */
 
 struct checker {
     const struct lk_survey_study *study;

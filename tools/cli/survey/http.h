@@ -1,6 +1,6 @@
-/* The survey's pages over HTTP. Requests are read and answered without a socket (request.c, routes.c, pages_*.c), so
- * that tests and the fuzzer can call them; server.c brings them to libmicrohttpd, and those of other pages
- * (tools/cli/study/selection.c) too. */
+/* The survey's pages over HTTP. Requests are read and answered without a socket (routes.c, page*.c, and the readers of
+ * server.c), so that tests and the fuzzer can call them; server.c brings them to libmicrohttpd, and those of other
+ * pages (tools/cli/study/selection.c) too. */
 #pragma once
 
 #include <pthread.h>
@@ -151,8 +151,6 @@ enum lk_code page_item(struct survey_page *page, int position);
 enum lk_code page_practice(struct survey_page *page, bool answered);
 enum lk_code page_left(struct survey_page *page); /* the session has ended */
 enum lk_code page_done(struct survey_page *page);
-enum lk_code page_admin(struct survey_page *page);
-void page_exports(const struct survey_page *page); /* links to them */
 /* /admin and what lies below it: pages and exports for who bears the token or has a session, the form that opens one,
  * and its end. */
 enum lk_code page_admin_enter(struct survey_page *page, const struct survey_request *request, const char *path);

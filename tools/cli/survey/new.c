@@ -13,10 +13,8 @@
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
 #include "eval/study/factors.h"
-#include "tools/cli/audit/known.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/draw.h"
-#include "tools/cli/core/outputs.h"
 #include "tools/cli/study/runner.h"
 #include "tools/cli/survey/http.h"
 

@@ -1,7 +1,7 @@
 /* The verbs of serve and survey: what each reads and says. */
 #include "tools/cli/cli.h"
 #include "tools/cli/images/api.h"
-#include "tools/cli/study/study.h"
+#include "tools/cli/study/runner.h"
 #include "tools/cli/survey/http.h"
 
 const struct cli_verb cli_serve_verbs[] = {

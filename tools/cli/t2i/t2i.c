@@ -19,9 +19,8 @@
 #include "eval/t2i/post_filter.h"
 #include "eval/t2i/report.h"
 #include "models/embeds.h"
-#include "tools/cli/audit/pairs.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/cli.h"
-#include "tools/cli/core/outputs.h"
 #include "tools/cli/edit/job.h"
 
 /* What names a model's pictures in a log, and which of these models run here. */

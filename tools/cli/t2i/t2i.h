@@ -5,6 +5,7 @@
 #include "eval/t2i/images.h"
 #include "eval/t2i/outcomes.h"
 #include "tools/cli/core/options.h"
+#include "tools/cli/edit/job.h"
 
 /* The log that --log names, into `images`. */
 enum lk_code cli_t2i_log(const struct cli_arguments *arguments, struct lk_t2i_images *images);
@@ -23,13 +24,9 @@ enum lk_code cli_t2i_prompts(const struct cli_t2i_arguments *arguments, struct l
 
 /* What --metrics has of who is depicted; without it nothing. */
 enum lk_code cli_t2i_outcomes(const struct cli_arguments *arguments, struct lk_t2i_outcomes *outcomes);
-enum lk_code cli_t2i_print_prompts(const struct cli_arguments *arguments);
-enum lk_code cli_t2i_reference(const struct cli_arguments *arguments);
-enum lk_code cli_t2i_metrics(const struct cli_arguments *arguments);
-enum lk_code cli_t2i_post_filter(const struct cli_arguments *arguments);
+cli_action cli_t2i_print_prompts, cli_t2i_reference, cli_t2i_metrics, cli_t2i_post_filter, cli_t2i_embed_norm;
 /* The pictures of kept labels into the folder --output, with labels.csv and generation_log.csv. */
 enum lk_code cli_t2i_filtered_folder(const struct cli_arguments *arguments, const struct lk_text *labels);
-enum lk_code cli_t2i_embed_norm(const struct cli_arguments *arguments);
 enum lk_code cli_t2i_tokens(const struct cli_arguments *arguments);    /* token_corr.csv */
 enum lk_code cli_t2i_clip(const struct cli_arguments *arguments);      /* CLIP's cosines of pictures and prompts */
 enum lk_code cli_t2i_attention(const struct cli_arguments *arguments); /* attn_corr.csv */
@@ -58,3 +55,26 @@ enum lk_code cli_t2i_import(const struct cli_arguments *arguments);    /* a log 
 enum lk_code cli_t2i_label(const struct cli_arguments *arguments);     /* labels.csv */
 enum lk_code cli_t2i_confusion(const struct cli_arguments *arguments); /* of --labels with the known --ref-labels */
 enum lk_code cli_t2i_export(const struct cli_arguments *arguments);    /* pictures for an audit */
+
+/* Pictures of a log that were made here are made again, each from its own recipe, to look at what happens meanwhile. */
+struct cli_replay {
+    const struct cli_arguments *arguments;
+    struct lk_t2i_images log;
+    struct lk_pipeline *pipeline;
+    struct lk_device *device;
+    int32_t *chosen;         /* [n]: lines of the log, rising */
+    size_t n, n_other;       /* n_other: pictures that came out with other pixels than the file has */
+    struct lk_recipe recipe; /* of the picture at hand, with its job */
+    struct lk_job job;
+};
+
+/* --log, --model, and of the base arm's pictures of that model a sample, --sample of them, as many of each prompt as
+ * its share is. prompts (NULL: any), wanted [prompts->n] (NULL: all): which of them. LK_E_INPUT with the reason where
+ * none was made here. cli_replay_close in any case. */
+enum lk_code cli_replay_open(struct cli_replay *r, const struct cli_arguments *arguments,
+                             const struct lk_t2i_prompts *prompts, const bool *wanted);
+/* The job of picture i, in r->job until the next; LK_E_METADATA for one without a recipe. */
+enum lk_code cli_replay_job(struct cli_replay *r, size_t i);
+/* Whether it came out as it was; counted, and refused where the same kernels made it. */
+enum lk_code cli_replay_compare(struct cli_replay *r, size_t i, const struct lk_image *image);
+void cli_replay_close(struct cli_replay *r);

@@ -14,8 +14,8 @@
 #include "models/attended.h"
 #include "models/attended_maps.h"
 #include "tools/cli/core/options.h"
-#include "tools/cli/core/outputs.h"
-#include "tools/cli/t2i/t2i_replay.h"
+#include "tools/cli/cli.h"
+#include "tools/cli/t2i/t2i.h"
 #include "weights/safetensors.h"
 
 /* t2i attention --maps DIR: where in a picture its words are looked for. */

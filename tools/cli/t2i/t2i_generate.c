@@ -8,7 +8,7 @@
 #include "engine/base/alloc.h"
 #include "tools/cli/t2i/t2i.h"
 #include "tools/cli/edit/job.h"
-#include "tools/cli/study/study.h"
+#include "tools/cli/study/runner.h"
 #include "weights/lora/lora.h"
 
 /* What names its pictures, one of the study's models by its key there, and whether it can do what is asked for: from

@@ -20,10 +20,9 @@
 #include "eval/scores/dataset.h"
 #include "eval/scores/fields.h"
 #include "eval/study/factors.h"
-#include "tools/cli/audit/shares.h"
+#include "tools/cli/audit/audit.h"
 #include "tools/cli/t2i/t2i.h"
-#include "tools/cli/core/outputs.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 
 static const char header[] = "file_path,prompt_id,model_tag,seed,cfg,face_found,race,race_conf,gender,gender_conf,age,"

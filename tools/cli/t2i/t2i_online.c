@@ -11,7 +11,7 @@
 #include "engine/base/log.h"
 #include "eval/t2i/post_filter.h"
 #include "tools/cli/t2i/t2i.h"
-#include "tools/cli/core/signals.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/edit/job.h"
 #include "tools/cli/study/runner.h"
 

@@ -98,8 +98,7 @@ static enum lk_code open_temporary(struct lk_atomic_file *file) {
         if (file->fd >= 0) return LK_OK;
         if (errno != EEXIST) break;
     }
-    const enum lk_code rc = lk_fail_errno(errno, "%s: cannot create a file in its folder", file->path);
-    return rc == LK_E_NOT_FOUND ? LK_E_IO : rc; /* no input is missing */
+    return lk_fail_errno(errno, "%s: cannot create a file in its folder", file->path);
 }
 
 static enum lk_code open_new(struct lk_atomic_file **out, const char *path, bool is_folder) {

@@ -89,6 +89,19 @@ static void count_known(const struct asked *a, const bool *used, double *source,
                     if (!isnan(at(o, k, m, s, p))) source[s]++, prompt[p]++, model[m]++;
 }
 
+/* Outcomes that anybody has scored: a judge may have no word for the others. */
+static int n_scored(const struct lk_outcomes *o) {
+    int n = 0;
+    for (int k = 0; k < o->n_outcomes; k++) {
+        bool known = false;
+        for (int m = 0; m < o->n_models && !known; m++)
+            for (int s = 0; s < o->n_sources && !known; s++)
+                for (int p = 0; p < o->n_prompts && !known; p++) known = !isnan(at(o, k, m, s, p));
+        n += known;
+    }
+    return n;
+}
+
 static void note(struct asked *a, const char *name, double known, double all) {
     lk_text_add(&a->claims->notes, "%s: %.0f %% of its outcomes are known; it is left out.\n", name, 100 * known / all);
 }
@@ -100,6 +113,7 @@ static enum lk_code leave_out(struct asked *a) {
     double *source = lk_malloc((n_s + n_p + (size_t)o->n_models + 1) * sizeof *source);
     if (!source) return lk_fail(LK_E_NOMEM, "findings: out of memory");
     double *prompt = source + n_s, *model = prompt + n_p;
+    const int n_outcomes = n_scored(o);
     int n_sources = 0, n_prompts = 0;
     count_known(a, NULL, source, prompt, model);
     for (int s = 0; s < o->n_sources; s++)
@@ -107,14 +121,14 @@ static enum lk_code leave_out(struct asked *a) {
     for (int p = 0; p < o->n_prompts; p++)
         if (prompt[p] > 0) a->prompt[n_prompts++] = p;
     for (int m = 0; m < o->n_models; m++) {
-        const double all = (double)o->n_outcomes * n_sources * n_prompts;
+        const double all = (double)n_outcomes * n_sources * n_prompts;
         a->model[m] = model[m] >= 0.3 * all && all > 0;
         a->n_models += a->model[m];
         if (model[m] > 0 && !a->model[m]) note(a, o->model_names[m], model[m], all);
     }
     count_known(a, a->model, source, prompt, model);
-    const double of_source = (double)o->n_outcomes * a->n_models * n_prompts,
-                 of_prompt = (double)o->n_outcomes * a->n_models * n_sources;
+    const double of_source = (double)n_outcomes * a->n_models * n_prompts,
+                 of_prompt = (double)n_outcomes * a->n_models * n_sources;
     for (int i = 0; i < n_sources && a->n_models; i++) {
         const int s = a->source[i];
         if (source[s] >= 0.5 * of_source)

@@ -53,6 +53,7 @@ struct lk_claim {
     double t, p, effect_p;                     /* p: adjusted; effect_p: of the contrast alone, never printed */
     double detectable; /* difference that would have been found with 80 % probability; 0: none */
     struct lk_crossed_shares shares;
+    double share_seen;       /* of the outputs behind it; rates are adjusted for the others */
     const char *no_interval; /* NULL, or why there is none */
     bool found, adjusted;    /* adjusted: for attributes that are not balanced */
     bool alike;              /* of the mean of models: no model is seen to differ in it */

@@ -17,10 +17,15 @@ const char *lk_claim_too_few(const struct asked *a, const struct lk_crossed *r) 
 
 /* Whether sources of one level of the first attribute have one level of the second, each. */
 static bool determines(const struct asked *a, int first, int second) {
-    const int32_t *of = a->attributes[first].of, *then = a->attributes[second].of;
-    for (int s = 1; s < a->n_sources; s++)
-        for (int t = 0; t < s; t++)
-            if (of[s] == of[t] && then[s] != then[t]) return false;
+    const struct lk_levels *of = &a->attributes[first], *then = &a->attributes[second];
+    int32_t level[LK_CROSSED_LEVELS]; /* of the second, for each of the first; -1: none yet */
+    if (of->count > LK_CROSSED_LEVELS) return false;
+    for (int l = 0; l < of->count; l++) level[l] = -1;
+    for (int s = 0; s < a->n_sources; s++) {
+        int32_t *is = &level[of->of[s]];
+        if (*is >= 0 && *is != then->of[s]) return false;
+        *is = then->of[s];
+    }
     return true;
 }
 
@@ -132,6 +137,7 @@ enum lk_code lk_claim_measure(struct asked *a, const struct lk_claims_family *fa
     const double confidence = 1 - a->claims->family_alpha;
     const char *why = NULL;
     struct lk_crossed r;
+    claim->share_seen = column->share_seen;
     if (family->family == LK_CLAIM_GROUP)
         LK_TRY(lk_claim_weigh(a, family->attribute, claim, &why));
     else if (family->family == LK_CLAIM_KIND)

@@ -111,6 +111,10 @@ void lk_claim_sentence(const struct lk_outcomes *o, const struct lk_claim *c, st
     lk_text_add(out, ": ");
     lk_claim_effect(c, out);
     if (c->adjusted) lk_text_add(out, ", adjusted for the other attributes");
+    if (c->share_seen > 0 && c->share_seen < 1 - 1e-9)
+        lk_text_add(out, ", adjusted for missing outputs (%.0f%% are there)", floor(100 * c->share_seen));
+    if (c->found && !c->no_interval && c->low <= 0 && c->high >= 0)
+        lk_text_add(out, "; with so few people or prompts its interval is wide and holds 0");
     if (c->by_kind) add_kind(o, c, out);
     if (c->model < 0 && c->family != LK_CLAIM_MODEL && o->n_models > 1 && c->found)
         lk_text_add(out, c->too_few ? "; too few people or prompts to tell whether models differ in it"
@@ -144,7 +148,12 @@ void lk_claims_family_sentence(const struct lk_claims *claims, const struct lk_c
     char low[LK_NUMBER_MAX], high[LK_NUMBER_MAX];
     lk_print_fixed(low, 100 * least, 0, false);
     lk_print_fixed(high, 100 * most, 0, false);
-    if (most > 0)
+    if (least >= 1 && most > 0)
+        lk_text_add(out, "; with so few people or prompts none could have been");
+    else if (most > 1)
+        lk_text_add(out, "; one of %s pp or more would have been in some outcomes, none in others, with 80%% probability",
+                    low);
+    else if (most > 0)
         lk_text_add(out, "; one of %s%s%s pp%s would have been, with 80%% probability", low,
                     strcmp(low, high) ? " to " : "", strcmp(low, high) ? high : "",
                     strcmp(low, high) ? ", by the outcome," : "");

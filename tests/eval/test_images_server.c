@@ -55,8 +55,8 @@ static void ask(const struct lk_images_settings *s, const struct lk_image_questi
 }
 
 static void ask_script(const struct step *steps, int n_steps, int n, struct lk_image_answer *answers) {
-    static const struct lk_image_question questions[4] = {
-        {.prompt = "a"}, {.prompt = "b"}, {.prompt = "c"}, {.prompt = "d"}};
+    static const struct lk_image_question questions[5] = {
+        {.prompt = "a"}, {.prompt = "b"}, {.prompt = "c"}, {.prompt = "d"}, {.prompt = "e"}};
     struct lk_images_settings s = settings_for(scripted_start(steps, n_steps));
     ask(&s, questions, n, answers);
     scripted_stop();

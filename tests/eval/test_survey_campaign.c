@@ -176,6 +176,7 @@ static void hold_a_pilot(void) {
     assert_ok(lk_survey_count(t.survey, now, &counts));
     assert_int_equal(counts.n_submitted, 2 * N_PILOT);
     assert_true(counts.time_off); /* 9 s for each of 263 questions: 39.5 minutes instead of 18 */
+    assert_fails(lk_survey_pilot(t.survey, 1, now), LK_E_INPUT, "people have answered this survey");
     close_survey(&t);
     char path[500];
     snprintf(path, sizeof path, "%s/pilot_list.csv", folder);

@@ -151,8 +151,8 @@ void lk_claims_family_sentence(const struct lk_claims *claims, const struct lk_c
     if (least >= 1 && most > 0)
         lk_text_add(out, "; with so few people or prompts none could have been");
     else if (most > 1)
-        lk_text_add(out, "; one of %s pp or more would have been in some outcomes, none in others, with 80%% probability",
-                    low);
+        lk_text_add(
+            out, "; one of %s pp or more would have been in some outcomes, none in others, with 80%% probability", low);
     else if (most > 0)
         lk_text_add(out, "; one of %s%s%s pp%s would have been, with 80%% probability", low,
                     strcmp(low, high) ? " to " : "", strcmp(low, high) ? high : "",

@@ -23,7 +23,7 @@ static const struct lk_claim_cell *same_cell(const struct lk_claims *claims, con
 /* Conventions that do not find a claim, and the one that does so most. */
 struct lost {
     const char *name;
-    double p;
+    double p; /* -1: there was nothing to judge it by */
     int n;
     bool turned; /* one finds the opposite */
 };
@@ -34,7 +34,8 @@ static void look(const struct lk_claims *claims, const struct lk_claim *x, const
     const bool found = c && c->p <= claims->family_alpha && !turned;
     if (c && turned && c->p <= claims->family_alpha) lost->turned = true, lost->name = name;
     if (found) return;
-    if (!lost->n++ || (!lost->turned && (c ? c->p : 1) > lost->p)) lost->name = name, lost->p = c ? c->p : 1;
+    const double p = c ? c->p : -1;
+    if (!lost->n++ || (!lost->turned && p > lost->p)) lost->name = name, lost->p = p;
 }
 
 /* Of the other models at the ends of a pair those that the convention finds there as well. */
@@ -72,8 +73,11 @@ static void say(struct lk_claim *x, const struct lost *lost) {
         x->found = false;
         return;
     }
-    lk_print_p(p, lost->p);
-    const int n = snprintf(x->lost, sizeof x->lost, "not with %.80s (p %s%s)", lost->name, *p == '<' ? "" : "= ", p);
+    lk_print_p(p, lost->p < 0 ? 1 : lost->p);
+    const int n =
+        lost->p < 0
+            ? snprintf(x->lost, sizeof x->lost, "too few outputs or cases to tell with %.80s", lost->name)
+            : snprintf(x->lost, sizeof x->lost, "not with %.80s (p %s%s)", lost->name, *p == '<' ? "" : "= ", p);
     if (lost->n > 1) snprintf(x->lost + n, sizeof x->lost - (size_t)n, " and %d more", lost->n - 1);
 }
 

@@ -126,7 +126,8 @@ static void by_either(sqlite3_context *context, const struct gathered *g, enum e
     if (lk_cluster_mean(g->values, g->clusters.of, g->n, 1 - alpha, &sources) || sources.cr2.undefined ||
         lk_cluster_mean(g->values, g->prompts.of, g->n, 1 - alpha, &prompts) || prompts.cr2.undefined)
         return;
-    const double width = hypot(sources.cr2.high - mean, prompts.cr2.high - mean);
+    const double of_sources = sources.cr2.high - mean, of_prompts = prompts.cr2.high - mean;
+    const double width = sqrt(of_sources * of_sources + of_prompts * of_prompts);
     give(context, end, mean - width, mean + width, NAN);
 }
 

@@ -46,7 +46,7 @@ likeness t2i prompts -o prompts.csv 2>/dev/null || exit 1
 sed -n '1,6p' prompts.csv >some.csv && mv some.csv prompts.csv
 {
     echo file_path,prompt_id,model_tag,seed,cfg,face_found,gender,gender_conf,arm
-    for s in 0 1 2 3 4 5; do echo "a$s.png,p,sdxl,$s,6.5,true,Male,0.$s,"; echo "b$s.png,p,sdxl,$s,6.5,true,Female,0.9,"; done
+    for s in 0 1 2 3 4 5; do echo "a$s.png,p,sdxl,$s,6.5,true,Male,0.$s,"; echo "b$s.png,p,sdxl,$((s + 6)),6.5,true,Female,0.9,"; done
 } >labels.csv
 
 # Weights in four bits, prompts encoded ahead, lists of jobs.
@@ -89,7 +89,7 @@ likeness survey pilot survey.json --pilot 3 >out.txt || exit 1
 echo 'pilot-0,C1ABCDEF' >codes.csv
 {
     echo prompt_id,model_tag,seed,cfg,file_path,arm,steps,mode
-    for s in 0 1 2 3 4 5; do for f in a b; do echo "p,sdxl,$s,6.5,$f$s.png,none,50,text"; done; done
+    for s in 0 1 2 3 4 5; do echo "p,sdxl,$s,6.5,a$s.png,none,50,text"; echo "p,sdxl,$((s + 6)),6.5,b$s.png,none,50,text"; done
 } >log.csv
 echo "{\"imageId\":\"${item}_O-01\",\"expected\":{\"editQuality\":1,\"raceDrift\":1}}" >gold.jsonl
 # Command lines, a word in each line.

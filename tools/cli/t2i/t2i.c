@@ -238,7 +238,8 @@ enum lk_code cli_t2i_metrics(const struct cli_arguments *arguments) {
     size_t n_refused = 0;
     for (size_t f = 0; f < study.images.files.n; f++) n_refused += study.images.rejects[f].n;
     if (!rc && n_refused)
-        rc = lk_fail(LK_E_PARTIAL, "t2i metrics: %zu of %zu records were refused; %s is of the others", n_refused,
+        rc = lk_fail(LK_E_PARTIAL, "%s: %zu of %zu records were refused; %s is of the others",
+                     arguments->t2i.log ? arguments->t2i.log : study.images.files.list[0], n_refused,
                      study.images.n_records, arguments->output);
     lk_t2i_metrics_free(&metrics);
     lk_t2i_images_free(&study.images);

@@ -22,6 +22,7 @@ static bool determines(const struct asked *a, int first, int second) {
     if (of->count > LK_CROSSED_LEVELS) return false;
     for (int l = 0; l < of->count; l++) level[l] = -1;
     for (int s = 0; s < a->n_sources; s++) {
+        if (of->of[s] < 0) continue; /* its level is not known */
         int32_t *is = &level[of->of[s]];
         if (*is >= 0 && *is != then->of[s]) return false;
         *is = then->of[s];

@@ -265,7 +265,8 @@ static enum lk_code judge(const struct lk_plan *plan, const struct lk_plan *rewr
     if (a->json) return LK_OK;
     print_placed(plan, target);
     if (plan->n_ranks && a->job.request.accel && strcmp(a->job.request.accel, "region") != 0)
-        printf("every GPU gathers the blocks that --accel leaves out too: it saves arithmetic, no transfers\n");
+        printf("by NCCL every GPU gathers the blocks that --accel leaves out too: then it saves arithmetic, no "
+               "transfers\n");
     return LK_OK;
 }
 
